@@ -8,8 +8,8 @@ import { startAgent } from './agent.mjs'
 import { cards, signedIn } from './views.mjs'
 
 const words = {
-  en: { home: 'Home', running: '1 running, 2 waiting.', needs: '2 need you.', failed: 'failed', lines: 'Last lines', queue: 'Queue', menu: 'Pages', cards: 'Cards', keys: 'Keys', free: '2 free', lesson: 'Your jobs are listed here', none: '0 running, 0 waiting.' },
-  zh: { home: '首页', running: '1 个运行中，2 个排队中。', needs: '2 个需要您处理。', failed: '错误', lines: '查看末尾日志', queue: '队列', menu: '页面', cards: '加速卡', keys: '快捷键', free: '空闲 2', lesson: '这里会列出您的任务', none: '0 个运行中，0 个排队中。' },
+  en: { home: 'Home', running: '1 running, 2 waiting.', needs: '2 need you.', failed: 'failed', lines: 'Last lines', queue: 'Queue', menu: 'Pages', cards: 'Cards', keys: 'Keys', free: '2 free', lesson: 'Your jobs are listed here', none: '0 running, 0 waiting.', ends: 'Probably ends' },
+  zh: { home: '首页', running: '1 个运行中，2 个排队中。', needs: '2 个需要您处理。', failed: '错误', lines: '查看末尾日志', queue: '队列', menu: '页面', cards: '加速卡', keys: '快捷键', free: '空闲 2', lesson: '这里会列出您的任务', none: '0 个运行中，0 个排队中。', ends: '预计' },
 }
 const file = (name, count, command) => `job "${name}" {
   time_limit       = "4h"
@@ -86,6 +86,14 @@ export async function home(browser, binary, inspect) {
       await page.keyboard.press('Escape')
       await page.keyboard.press('g')
       await page.keyboard.press('h')
+      await page.getByRole('heading', { name: w.running }).waitFor()
+
+      // A job says when it ends, and its timeline goes on hatched until then.
+      await page.locator('.jobrow').getByRole('link', { name: 'trains' }).click()
+      await page.locator('.truth', { hasText: w.ends }).waitFor()
+      await page.locator('.strip .seg-foreseen').waitFor()
+      await inspect(page, `${lang}-job-ends`)
+      await page.goBack()
       await page.getByRole('heading', { name: w.running }).waitFor()
 
       // The page does not move while it comes.

@@ -6,6 +6,7 @@ import { ApiError, get, part } from '../api'
 import { clock, dateTime, millis, since } from '../format'
 import { reasonText } from '../i18n'
 import { JobRow, endsText } from '../parts/jobrow'
+import { hoursAhead, timelineQuery } from '../parts/lists'
 import { Load } from '../parts/load'
 import { liveOf, needsOf, type Live, type Need } from '../parts/mine'
 import { freeOf, poolsQuery } from '../parts/rail'
@@ -13,14 +14,13 @@ import { Failed, failing, Loading, useNow, useTitle, WordTag } from '../parts/st
 import { cellsOf, Wall } from '../parts/wall'
 import { useRights } from '../rights'
 import { useSession } from '../shell'
-import type { AutopilotHealth, JobList, JobSummary, NodeSummary, ProjectDetail, Queue, Timeline } from '../types'
+import type { AutopilotHealth, JobList, JobSummary, NodeSummary, ProjectDetail, Queue } from '../types'
 import { nodesQuery } from './cluster'
 
 const newest = 200 // of one's jobs, the page looks at as many
 const rowsMax = 8
 const needsMax = 5
 const wallMax = 48 // nodes
-const hours = 12
 
 // mineOf asks for the newest jobs of somebody, and for those of the states that do
 // not end, however old they are. Without a user it is everybody's.
@@ -42,7 +42,7 @@ export function Home() {
   const may = useRights()
   const now = useNow(5000)
   const jobs = useQuery({ queryKey: ['jobs', 'mine', user], refetchInterval: 30_000, queryFn: ({ signal }) => mineOf(user, signal) })
-  const timeline = useQuery({ queryKey: ['queue', 'timeline', '', hours], refetchInterval: 30_000, queryFn: ({ signal }) => get<Timeline>(`/v1/queue/timeline?hours=${hours}`, signal) })
+  const timeline = useQuery(timelineQuery)
   const queue = useQuery({ queryKey: ['queue'], refetchInterval: 15_000, queryFn: ({ signal }) => get<Queue>('/v1/queue?forecast=true&limit=1000', signal).then((q) => q.entries ?? []) })
   const nodes = useQuery({ ...nodesQuery, refetchInterval: 30_000 })
   const live = useMemo(() => liveOf(jobs.data ?? [], timeline.data, queue.data), [jobs.data, timeline.data, queue.data])
@@ -79,8 +79,8 @@ export function Home() {
         </section>
       </div>
       <div className="home-split">
-        <section className="card" aria-label={t('home.load', { count: hours })}>
-          <header className="bar"><h2>{t('home.load', { count: hours })}</h2><span className="grow" /><Link to="/queue">{t('menu.queue')}</Link></header>
+        <section className="card" aria-label={t('home.load', { count: hoursAhead })}>
+          <header className="bar"><h2>{t('home.load', { count: hoursAhead })}</h2><span className="grow" /><Link to="/queue">{t('menu.queue')}</Link></header>
           {failing(timeline) ? <Failed error={timeline.error} /> : timeline.data ? <Load timeline={timeline.data} /> : <div className="load-room" />}
         </section>
         <section className="card" aria-label={t('menu.cluster')}>

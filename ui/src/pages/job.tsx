@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import i18next, { type TFunction } from 'i18next'
-import { lazy, Suspense, useState } from 'react'
+import { lazy, Suspense, useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate, useParams, useSearchParams } from 'react-router'
 import { call, get, part } from '../api'
@@ -14,7 +14,10 @@ import { Tabs } from '../parts/controls/tabs'
 import { Figures } from '../parts/usage'
 import { Files } from '../parts/files'
 import { ForecastCard, Holders, startText } from '../parts/forecast'
+import { endsText } from '../parts/jobrow'
+import { timelineQuery } from '../parts/lists'
 import { endedAlloc, LastWords, Logs } from '../parts/logs'
+import { endsOf, type Ends } from '../parts/mine'
 import { JobLink, NodeLink } from '../parts/places'
 import { endedStates, Failed, Loading, StateTag, useNow, useTitle, WordTag, PriorityTag, failing } from '../parts/states'
 import { ShareButton } from '../parts/share'
@@ -46,6 +49,9 @@ export function JobPage() {
   const events = useQuery({ queryKey: ['job', full, 'events'], enabled: ready, queryFn: ({ signal }) => get<EventList>(path + '/events', signal).then((e) => e.events ?? []) })
   const forecast = useQuery({ queryKey: ['job', full, 'forecast'], enabled: job.data?.state === 'queued' && !shared, refetchInterval: 20_000, queryFn: ({ signal }) => get<JobForecast>(path + '/forecast', signal) })
   const metrics = useQuery({ queryKey: ['job', full, 'step', subjob], enabled: job.data?.state === 'running' && !shared, refetchInterval: 15_000, retry: false, queryFn: ({ signal }) => get<JobMetrics>(`${path}/metrics?subjob=${subjob}&points=2`, signal) })
+  const runs = job.data?.state === 'running' || job.data?.state === 'paused'
+  const timeline = useQuery({ ...timelineQuery, enabled: runs && !shared, retry: false })
+  const ends = useMemo(() => (runs ? endsOf(timeline.data).get(full) : undefined), [runs, timeline.data, full])
   useTitle(job.data?.job.name ?? t('menu.jobs'))
   if (job.isPending) return <Loading />
   if (!job.data) return <div className="page"><Failed error={job.error} retry={() => void job.refetch()} /></div>
@@ -77,7 +83,7 @@ export function JobPage() {
         {!shared && may('clone') && allowed('submit') && <Button onClick={() => void go('/jobs/new?clone=' + part(full))}>{t('job.clone')}</Button>}
         {!shared && may('share') && <ShareButton name={spec.name} path={path + '/shares'} />}
       </div>
-      <Truth detail={detail} standing={standing} ranks={ranks} newest={newest} forecast={forecast.data} step={stepOf(metrics.data, newest)} />
+      <Truth detail={detail} standing={standing} ranks={ranks} newest={newest} forecast={forecast.data} ends={ends} step={stepOf(metrics.data, newest)} />
       {(detail.awaits ?? []).length > 0 && <Note tone="info" title={<>{t('job.awaits')} <Holders holders={detail.awaits} /></>} />}
       {(detail.yielded ?? []).filter((y) => y.subjob === subjob).map((y) => (
         <Note key={y.attempt} tone="warning" title={<>{t('job.yielded', { attempt: y.attempt, time: dateTime(y.at), user: y.to.user ?? t('queue.hidden') })} {y.to.name ? <JobLink id={y.to.id} name={y.to.name} /> : t('queue.hidden')}{y.to.vip && ' (VIP)'}</>} />
@@ -92,7 +98,7 @@ export function JobPage() {
             label: t('job.overview'),
             children: (
               <div className="stack">
-                <section className="card" aria-label={t('job.timeline')}><h2>{t('job.timeline')}</h2><Strip detail={detail} attempts={mine} events={told} queuedAt={standing?.queued_at} /></section>
+                <section className="card" aria-label={t('job.timeline')}><h2>{t('job.timeline')}</h2><Strip detail={detail} attempts={mine} events={told} queuedAt={standing?.queued_at} ends={ends} /></section>
                 {!shared && failedFirst && may('logs') && <LastWords key={failedFirst.id} alloc={failedFirst} found={recognised(told, newest?.number)} />}
                 {queued && !shared && <ForecastCard id={full} spec={spec} forecast={forecast.data} holders={forecast.data?.holders} subjob={subjob} />}
                 <div className="cards">
@@ -158,7 +164,7 @@ export function truth(t: TFunction, detail: JobDetail, standing: Subjob | undefi
   }
 }
 
-function Truth({ detail, standing, ranks, newest, forecast, step }: { detail: JobDetail; standing?: Subjob; ranks: Allocation[]; newest?: Attempt; forecast?: JobForecast; step?: number }) {
+function Truth({ detail, standing, ranks, newest, forecast, ends, step }: { detail: JobDetail; standing?: Subjob; ranks: Allocation[]; newest?: Attempt; forecast?: JobForecast; ends?: Ends; step?: number }) {
   const { t } = useTranslation()
   const now = useNow()
   const start = forecast?.starts?.[0]
@@ -166,6 +172,7 @@ function Truth({ detail, standing, ranks, newest, forecast, step }: { detail: Jo
     <p className="truth">
       {truth(t, detail, standing, ranks, newest, now, step)}
       {start && <> <strong>{startText(t, start)}</strong></>}
+      {ends?.p50 ? <> <strong>{t('truth.ends', { ends: endsText(t, ends, now) })}</strong></> : null}
     </p>
   )
 }
@@ -219,11 +226,13 @@ export function segments(submitted: number, attempts: Attempt[], ended: boolean,
   return out
 }
 
-function Strip({ detail, attempts, events, queuedAt }: { detail: JobDetail; attempts: Attempt[]; events: Event[]; queuedAt?: string | null }) {
+// Strip is the life of a subjob in scale: solid what was, hatched what is foreseen.
+function Strip({ detail, attempts, events, queuedAt, ends }: { detail: JobDetail; attempts: Attempt[]; events: Event[]; queuedAt?: string | null; ends?: Ends }) {
   const { t } = useTranslation()
   const now = useNow(5000)
   const parts = segments(millis(detail.job.submitted_at) || millis(queuedAt), attempts, endedStates.includes(detail.state), now, events, !!detail.job.resume)
-  const total = parts.reduce((sum, p) => sum + p.to - p.from, 0) || 1
+  const left = ends?.p50 ? Math.max(0, ends.p50 - now) : 0
+  const total = parts.reduce((sum, p) => sum + p.to - p.from, left) || 1
   const runs = (p: Segment) => p.kind === 'running' || p.kind === 'resumed'
   const look = (p: Segment) => (runs(p) && (p.outcome === 'failed' || p.outcome === 'lost') ? 'fault' : runs(p) && p.outcome === 'succeeded' ? 'done' : p.kind)
   const text = (p: Segment) => `${t('segment.' + p.kind)} ${span(p.to - p.from)}` + (p.kind !== 'queued' ? ` · ${t('job.attempt', { number: p.attempt })}` : '') + (p.outcome ? ` · ${t('outcome.' + p.outcome, p.outcome)}` : '') + (p.cause ? ` · ${p.cause}` : '')
@@ -232,9 +241,11 @@ function Strip({ detail, attempts, events, queuedAt }: { detail: JobDetail; atte
     <>
       <div className="strip" aria-hidden="true">
         {parts.map((p, i) => <span key={i} className={'seg-' + look(p)} style={{ flex: Math.max((p.to - p.from) / total, 0.004) }} title={text(p)} />)}
+        {left > 0 && <span className="seg-foreseen" style={{ flex: Math.max(left / total, 0.004) }} title={endsText(t, ends!, now)} />}
       </div>
       <ul className="legend">
         {parts.slice(-12).map((p, i) => <li key={i}><i className={'seg-' + look(p)} />{clock(new Date(p.from).toISOString())} {text(p)}</li>)}
+        {left > 0 && <li><i className="seg-foreseen" />{t('segment.foreseen')} {endsText(t, ends!, now)}</li>}
       </ul>
     </>
   )

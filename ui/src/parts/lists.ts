@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
 import { allJobs, get } from '../api'
 import { failing } from './states'
-import type { JobList, JobSummary } from '../types'
+import type { JobList, JobSummary, Timeline } from '../types'
 
 // The list of jobs, which several pages read and the event stream keeps current.
 export const useJobs = (enabled = true) => useQuery({ queryKey: ['jobs'], enabled, queryFn: ({ signal }) => allJobs(signal), refetchInterval: 60_000 })
@@ -31,4 +31,12 @@ export function useJobsSoon() {
   const first = useQuery({ ...firstQuery(client), enabled: !have })
   const all = useJobs(have || first.isFetched)
   return { jobs: all.data ?? first.data, partial: all.data === undefined, error: failing({ error: all.error, data: all.data ?? first.data }), retry: () => void all.refetch() }
+}
+
+// The next hours of the nodes, as home draws them and as jobs say when they end.
+export const hoursAhead = 12
+export const timelineQuery = {
+  queryKey: ['queue', 'timeline', '', hoursAhead],
+  refetchInterval: 30_000,
+  queryFn: ({ signal }: { signal: AbortSignal }) => get<Timeline>(`/v1/queue/timeline?hours=${hoursAhead}`, signal),
 }

@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest'
+import { doneOf, endsOf, liveOf, loadOf, needsOf } from '../src/parts/mine'
+import { grouped, groupOf } from '../src/pages/jobs'
+import { freeCards, notesOf } from '../src/pages/home'
+import type { AutopilotHealth, JobState, JobSummary, NodeSummary, QueueEntry, Timeline } from '../src/types'
+
+const at = (minutes: number) => new Date(Date.UTC(2026, 10, 24, 8, minutes)).toISOString()
+const ms = (minutes: number) => Date.parse(at(minutes))
+const job = (name: string, state: JobState, more: Partial<JobSummary> = {}): JobSummary =>
+  ({ id: name, name, state, project: 'vision', nodes: 1, subjobs: 1, attempt: 1, counts: {}, exit_code: 0, priority: 'normal', type: 'training', submitted_at: at(0), ...more }) as JobSummary
+const bar = (id: string, kind: string, from: number, to: number, devices = 8, p90 = to + 20) => ({ job_id: id, job_name: id, kind, project: 'vision', subjob: 0, devices, from: at(from), to: at(to), p50: at(to), p90: at(p90) })
+const timeline: Timeline = {
+  from: at(10), to: at(730),
+  rows: [
+    { node: 'n1', node_id: 'n1', pool: 'a', devices: 8, bars: [bar('train', 'running', 0, 60), bar('next', 'forecast', 60, 120, 4)] },
+    { node: 'n2', node_id: 'n2', pool: 'a', devices: 8, bars: [bar('train', 'running', 0, 90), bar('', 'running', 0, 30, 2)] },
+  ],
+}
+
+test('a gang ends with the last of its ranks', () => {
+  expect(endsOf(timeline).get('train')).toEqual({ p50: ms(90), p90: ms(110) })
+  expect(endsOf(timeline).has(''), 'a job that may not be seen has no name').toBe(false)
+  expect(endsOf(undefined).size).toBe(0)
+})
+
+test('what runs stands before what waits, each by what happens next', () => {
+  const queue = [{ job_id: 'next', position: 3, forecast: { verdict: 'later', p50: at(60), p90: at(70), point: at(60) } }, { job_id: 'never', position: 4, forecast: { verdict: 'never' } }] as unknown as QueueEntry[]
+  const live = liveOf([job('never', 'queued'), job('next', 'queued'), job('dark', 'running'), job('train', 'running'), job('old', 'succeeded')], timeline, queue)
+  expect(live.map((one) => one.job.name)).toEqual(['train', 'dark', 'next', 'never'])
+  expect(live[2]!.place).toBe(3)
+})
+
+test('what needs somebody: news of a day, what never starts, what stands still', () => {
+  const now = ms(0) + 26 * 3_600_000
+  const jobs = [
+    job('today', 'failed', { finished_at: at(3 * 60) }), job('yesterday', 'failed', { finished_at: at(1) }), job('limit', 'expired', { finished_at: at(4 * 60) }),
+    job('never', 'queued', { wait: { id: 'x', never: true } }), job('soon', 'queued', { wait: { id: 'x' } }), job('still', 'paused'), job('fine', 'running'), job('mine', 'stopped', { finished_at: at(4 * 60) }),
+  ]
+  expect(needsOf(jobs, now).map(({ job: { name }, need }) => `${name} ${need}`)).toEqual(['limit expired', 'today failed', 'never never', 'still paused'])
+})
+
+test('progress is by subjobs, or by time against the likely end, and is never full before it is', () => {
+  expect(doneOf({ job: job('batch', 'running', { subjobs: 4, counts: { succeeded: 1 } }) }, ms(0))).toEqual({ share: 0.25, byTime: false })
+  const runs = job('train', 'running', { started_at: at(0) })
+  expect(doneOf({ job: runs, ends: { p50: ms(100), p90: 0 } }, ms(40))).toEqual({ share: 0.4, byTime: true })
+  expect(doneOf({ job: runs, ends: { p50: ms(100), p90: 0 } }, ms(400))?.share).toBe(0.99)
+  expect(doneOf({ job: runs }, ms(40)), 'nobody knows').toBeUndefined()
+})
+
+test('the load is the sum of the bars at every step', () => {
+  const { steps, total, cards } = loadOf(timeline)
+  expect([total, cards]).toEqual([16, true])
+  expect(steps.map((step) => [(step.at - ms(0)) / 60_000, step.running, step.foreseen])).toEqual([[10, 18, 0], [30, 16, 0], [60, 8, 4], [90, 0, 4], [120, 0, 0], [730, 0, 0]])
+  const plain = loadOf({ ...timeline, rows: [{ node: 'n', node_id: 'n', pool: 'a', bars: [bar('x', 'running', 0, 60, 0)] }] })
+  expect([plain.total, plain.cards, plain.steps[0]!.running]).toEqual([1, false, 1])
+})
+
+test('the list has what runs first, then what waits, then what is over', () => {
+  const rows = [job('a', 'succeeded'), job('b', 'queued'), job('c', 'stopping'), job('d', 'failed')].map((one) => ({ job: one }))
+  expect(grouped(rows).map((one) => [one.group, one.rows.map((row) => row.job.name)])).toEqual([['running', ['c']], ['waiting', ['b']], ['ended', ['a', 'd']]])
+  expect(groupOf(job('p', 'paused'))).toBe('running')
+})
+
+const node = (name: string, more: Partial<NodeSummary> = {}, cards = 0, held = 0, sick = 0): NodeSummary =>
+  ({ id: name, name, status: 'ready', eligibility: 'eligible', version: '1.0', capacity: { cpu: 1, memory: 1 }, used: { allocs: held ? 1 : 0, cpu: 0, memory: 0, devices: Object.fromEntries(Array.from({ length: held }, (_, i) => [`${name}${i}`, 'alloc'])) }, devices: Array.from({ length: cards }, (_, i) => ({ id: `${name}${i}`, index: i, model: name[0], healthy: i < cards - sick })), ...more }) as unknown as NodeSummary
+
+test('free are the cards that are well, held by nobody, and on a node that takes jobs', () => {
+  const free = freeCards([node('a1', {}, 8, 6, 1), node('a2', {}, 8), node('b1', {}, 4, 1), node('b2', { eligibility: 'cordoned' } as Partial<NodeSummary>, 4), node('b3', { status: 'lost' } as Partial<NodeSummary>, 4)])
+  expect(free).toEqual({ cards: true, most: { model: 'a', count: 8 }, models: [['a', 9], ['b', 3]], nodes: 1 })
+  expect(freeCards([node('c')])).toEqual({ cards: false, most: { model: '', count: 0 }, models: [], nodes: 1 })
+})
+
+test('an operator is told of what is away, unfit and at fault, and when no server may fail', () => {
+  expect(notesOf([node('a1', {}, 8)], { healthy: true, failure_tolerance: 1, servers: [] } as unknown as AutopilotHealth)).toEqual([])
+  const servers = [{ id: 's1', name: 's1', healthy: true, voter: true }, { id: 's2', name: 's2', healthy: false, voter: true, disk_full: true }]
+  const notes = notesOf([node('a1', { status: 'lost' } as Partial<NodeSummary>, 8), node('a2', { version: '1.1' } as Partial<NodeSummary>, 8, 0, 2), node('a3', { faults: [{ unfit: true }] } as unknown as Partial<NodeSummary>)], { healthy: false, failure_tolerance: 0, servers } as unknown as AutopilotHealth)
+  expect(notes.map(({ id, names, count }) => `${id} ${count} ${names}`)).toEqual(['servers 1 s2', 'quorum 2 s1,s2', 'disk 1 s2', 'lost 1 a1', 'unfit 1 a3', 'cards 2 a2', 'versions 2 1.0,1.1'])
+})
