@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { doneOf, endsOf, liveOf, loadOf, needsOf } from '../src/parts/mine'
+import { endsText } from '../src/parts/jobrow'
 import { grouped, groupOf } from '../src/pages/jobs'
 import { freeCards, notesOf } from '../src/pages/home'
 import type { AutopilotHealth, JobState, JobSummary, NodeSummary, QueueEntry, Timeline } from '../src/types'
@@ -75,4 +76,15 @@ test('an operator is told of what is away, unfit and at fault, and when no serve
   const servers = [{ id: 's1', name: 's1', healthy: true, voter: true }, { id: 's2', name: 's2', healthy: false, voter: true, disk_full: true }]
   const notes = notesOf([node('a1', { status: 'lost' } as Partial<NodeSummary>, 8), node('a2', { version: '1.1' } as Partial<NodeSummary>, 8, 0, 2), node('a3', { faults: [{ unfit: true }] } as unknown as Partial<NodeSummary>)], { healthy: false, failure_tolerance: 0, servers } as unknown as AutopilotHealth)
   expect(notes.map(({ id, names, count }) => `${id} ${count} ${names}`)).toEqual(['servers 1 s2', 'quorum 2 s1,s2', 'disk 1 s2', 'lost 1 a1', 'unfit 1 a3', 'cards 2 a2', 'versions 2 1.0,1.1'])
+})
+
+test('when a job ends is told with both ends, and the second needs no date of the same night', () => {
+  const t = ((id: string, values: Record<string, string>) => `${id} ${Object.values(values ?? {}).join(' ')}`) as unknown as Parameters<typeof endsText>[0]
+  const now = new Date(2026, 10, 24, 20, 0).getTime()
+  const minutes = (count: number) => now + count * 60_000
+  expect(endsText(t, { p50: minutes(180), p90: minutes(280) }, now)).toBe('home.ends_between 23:00 00:40')
+  expect(endsText(t, { p50: minutes(10), p90: minutes(10) }, now)).toBe('home.ends_at 20:10')
+  expect(endsText(t, { p50: minutes(10), p90: 0 }, now)).toBe('home.ends_at 20:10')
+  expect(endsText(t, { p50: minutes(10), p90: minutes(2000) }, now)).toBe('home.ends_between 20:10 2026-11-26 05:20')
+  expect(endsText(t, { p50: 0, p90: 0 }, now)).toBe('home.end_unknown ')
 })

@@ -15,7 +15,9 @@ const at = (ms: number, now: number) => clock(new Date(ms).toISOString(), now)
 // be off, where both ends of it are known.
 export function endsText(t: T, ends: Ends, now: number): string {
   if (!ends.p50) return t('home.end_unknown')
-  const [p50, p90] = [at(ends.p50, now), ends.p90 ? at(ends.p90, now) : '']
+  const p50 = at(ends.p50, now)
+  const near = ends.p90 - ends.p50 < 12 * 3_600_000 // then the second time needs no date
+  const p90 = ends.p90 ? (near ? at(ends.p90, ends.p90) : at(ends.p90, now)) : ''
   return p90 && p90 !== p50 ? t('home.ends_between', { p50, p90 }) : t('home.ends_at', { p50 })
 }
 
