@@ -79,7 +79,7 @@ test('every filter and the order stand in the address', async () => {
   expect(screen.getByRole('link', { name: 'train-1' })).toBeTruthy()
   await userEvent.click(screen.getByRole('button', { name: 'Clear' }))
   await screen.findByText('4 of 4')
-  await userEvent.type(screen.getByRole('combobox', { name: 'Cause' }), 'wait.cards')
+  await userEvent.type(screen.getAllByRole('combobox', { name: 'Cause' })[0]!, 'wait.cards')
   await userEvent.type(screen.getByRole('combobox', { name: 'Spec', hidden: true }), 'H800')
   await userEvent.type(screen.getByRole('searchbox', { name: 'Output', hidden: true }), 'exp')
   await userEvent.click(screen.getByRole('button', { name: /^Name/ }))

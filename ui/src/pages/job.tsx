@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import i18next, { type TFunction } from 'i18next'
 import { lazy, Suspense, useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { useNavigate, useParams, useSearchParams } from 'react-router'
+import { Link, useNavigate, useParams, useSearchParams } from 'react-router'
 import { call, get, part } from '../api'
 import { clock, dateTime, devicesOf, millis, quote, since, size, span, spelled } from '../format'
 import { reasonText } from '../i18n'
@@ -98,8 +98,17 @@ export function JobPage() {
             label: t('job.overview'),
             children: (
               <div className="stack">
+                {!shared && failedFirst && may('logs') && (
+                  <LastWords key={failedFirst.id} alloc={failedFirst} found={recognised(told, newest?.number)}>
+                    <h3>{t('job.you_can')}</h3>
+                    <ul className="deeds">
+                      <li><span>{t('job.can_read', { rank: failedFirst.rank })}</span><Link className="button" to={`/jobs/${id}/logs`}>{t('job.logs')}</Link></li>
+                      {may('clone') && allowed('submit') && <li><span>{t('job.can_clone')}</span><Link className="button" to={'/jobs/new?clone=' + part(full)}>{t('job.clone')}</Link></li>}
+                      {failedFirst.hold && <li><span>{t('job.can_enter', { rank: failedFirst.rank, until: clock(failedFirst.hold.until) })}</span><Link className="button" to={`/jobs/${id}/terminal`}>{t('job.terminal')}</Link></li>}
+                    </ul>
+                  </LastWords>
+                )}
                 <section className="card" aria-label={t('job.timeline')}><h2>{t('job.timeline')}</h2><Strip detail={detail} attempts={mine} events={told} queuedAt={standing?.queued_at} ends={ends} /></section>
-                {!shared && failedFirst && may('logs') && <LastWords key={failedFirst.id} alloc={failedFirst} found={recognised(told, newest?.number)} />}
                 {queued && !shared && <ForecastCard id={full} spec={spec} forecast={forecast.data} holders={forecast.data?.holders} subjob={subjob} />}
                 <div className="cards">
                   <section className="card" aria-label={t('job.ranks')}><h2>{t('job.ranks')}</h2><Ranks ranks={ranks} error={failing(allocs)} /></section>
@@ -158,7 +167,7 @@ export function truth(t: TFunction, detail: JobDetail, standing: Subjob | undefi
       return t('truth.' + detail.state, { reason, where }) + tail
     default:
       return (
-        t('truth.' + detail.state, { time: dateTime(detail.finished_at), took: since(detail.started_at, detail.finished_at, now), code: detail.exit_code }) +
+        t('truth.' + detail.state, { time: clock(detail.finished_at, now), took: since(detail.started_at, detail.finished_at, now), code: detail.exit_code }) +
         (reason && detail.state !== 'succeeded' ? t('truth.because', { reason }) : '') + tail
       )
   }

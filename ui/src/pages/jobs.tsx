@@ -151,12 +151,10 @@ export function Jobs() {
             </label>
           ))}
         </Drop>
-        {pick('project')}
-        {pick('user')}
-        {pick('priority', 100)}
-        {pick('cause', 170)}
+        <span className="bar only-wide">{pick('project')}{pick('user')}{pick('priority', 100)}{pick('cause', 170)}</span>
         <Drop className={more ? 'chosen' : ''} label={t('jobs.more_filters') + (more ? ` (${more})` : '')}>
           <div className="stack">
+            <div className="stack only-narrow">{pick('project', 240)}{pick('user', 240)}{pick('priority', 240)}{pick('cause', 240)}</div>
             {pick('pool', 240)}
             {pick('code', 240)}
             {pick('spec', 240)}

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { memo, useEffect, useMemo, useRef, useState } from 'react'
+import { memo, useEffect, useMemo, useRef, useState, type ReactNode } from 'react'
 import { useTranslation } from 'react-i18next'
 import { part, send } from '../api'
 import { dateTime, quote } from '../format'
@@ -258,7 +258,7 @@ export const errorLine = (lines: string[]): string | undefined => lines.findLast
 
 // LastWords are the end of what the rank that failed first has printed, with the
 // error that it names and what is known of it.
-export function LastWords({ alloc, found }: { alloc: Allocation; found: string[] }) {
+export function LastWords({ alloc, found, children }: { alloc: Allocation; found: string[]; children?: ReactNode }) {
   const { t } = useTranslation()
   const words = useQuery({
     queryKey: ['last words', alloc.id], staleTime: Infinity,
@@ -273,9 +273,9 @@ export function LastWords({ alloc, found }: { alloc: Allocation; found: string[]
   })
   const lines = words.data?.lines ?? []
   const named = errorLine(lines)
-  if (words.data && lines.length === 0 && found.length === 0) return null
+  if (words.data && lines.length === 0 && found.length === 0 && !children) return null
   return (
-    <section className="card" aria-label={t('logs.last_words')}>
+    <section className="card cause" aria-label={t('logs.last_words')}>
       <h2>{t('logs.last_words')}</h2>
       {named && <p className="verdict tone-bad">{named.trim().slice(0, 300)}</p>}
       {found.map((text) => <p key={text}><strong>{text}</strong></p>)}
@@ -285,6 +285,7 @@ export function LastWords({ alloc, found }: { alloc: Allocation; found: string[]
           <pre className="logs few" tabIndex={0} aria-label={t('logs.last_words')}>{lines.map((line, i) => <div key={i} className={line === named ? 'err' : undefined}>{line}</div>)}</pre>
         </>
       )}
+      {children}
       <Cli text={`nomadlike job logs -rank ${alloc.rank} -stderr ${quote(alloc.job_name)}`} />
     </section>
   )
