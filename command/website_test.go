@@ -97,7 +97,14 @@ func TestGuideJobs(t *testing.T) {
 	if err != nil || len(paths) < 4 {
 		t.Fatalf("examples: %q, %v", paths, err)
 	}
+	index, err := os.ReadFile("../website/examples/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, path := range paths {
+		if name := filepath.Base(path); !bytes.Contains(index, []byte("["+name+"]("+name+")")) {
+			t.Errorf("website/examples/README.md does not name %s", name)
+		}
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
