@@ -80,6 +80,18 @@ export async function guides(browser, binary, inspect) {
     await inspect(page, 'guides-palette')
     await option.click()
     await page.waitForURL('**/docs/en/checkpoints*')
+
+    // What a job file lacks leads to what the guides say of it.
+    await visit(page, agent.address + '/jobs/new')
+    await page.getByRole('textbox', { name: 'Job file' }).fill('job "x" {\n  nodes = 2\n  resources {\n    cpu = 0.1\n    memory = "1KiB"\n  }\n  distributed "pytorch" {}\n  task {\n    command = "true"\n    driver = "dokcer"\n  }\n}\n')
+    await page.locator('#problems li').first().waitFor()
+    const links = await page.locator('#problems a.guide').all()
+    assert.ok(links.length > 0, 'a problem with a cure has its link')
+    for (const link of links) {
+      const [, anchor] = (await link.getAttribute('href')).split('#')
+      const text = await (await page.request.get(agent.address + '/docs/en/reference/errors')).text()
+      assert.ok(text.includes(`id="${anchor}"`), `the guides know ${anchor}`)
+    }
     await context.close()
   } finally {
     await agent.stop()

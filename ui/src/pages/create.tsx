@@ -11,7 +11,7 @@ import { Check, Choice, Count, Field } from '../parts/controls/fields'
 import { Scroll, Table } from '../parts/controls/table'
 import { Tabs } from '../parts/controls/tabs'
 import { Helps, Holders, startText } from '../parts/forecast'
-import { Failed, Loading, StateTag, useTitle, WordTag, errorText, failing } from '../parts/states'
+import { Failed, GuideLink, Loading, StateTag, useTitle, WordTag, errorText, failing } from '../parts/states'
 import { dropDraft, keepDraft, readDraft } from '../parts/draft'
 import { compose, envText, heredoc, readEnv, readLine, runLine, simple, sizeText, variablesOf, vipChanges, type FileChange } from '../parts/jobfile'
 import type { Available, AvailableNode, Error as Failure, Help, Job, JobFormatted, JobOutlook, JobPlan, JobSubmitted, JobValidated, Machine, MachineList, Victim } from '../types'
@@ -352,7 +352,7 @@ function Problems({ problems, warnings }: { problems: Failure[]; warnings?: Fail
       {items.map((p, i) => (
         <li key={i}>
           {lineOf(p) > 0 && <button type="button" onClick={() => jump(lineOf(p))}>{t('create.line', { line: lineOf(p) })}</button>} {p.message || p.id}
-          {p.hint && <div className="quiet">{p.hint}</div>}
+          {p.hint && <div className="quiet">{p.hint} <GuideLink failure={p} /></div>}
         </li>
       ))}
     </ul>

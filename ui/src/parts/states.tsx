@@ -87,20 +87,28 @@ export const passing = (error: unknown) => error instanceof ApiError && (error.s
 // it stays while servers are away: the header says how old it is.
 export const failing = ({ error, data }: { error: Error | null; data?: unknown }): Error | null => (data !== undefined && passing(error) ? null : error)
 
+// GuideLink leads to what the guides say of a failure that has a cure: one page has
+// them all, by the id that programs get.
+export function GuideLink({ failure }: { failure: Failure }) {
+  const { t, i18n } = useTranslation()
+  if (!failure.hint || failure.id.startsWith('ui.')) return null
+  return <a className="guide" href={`/docs/${i18n.language === 'zh' ? 'zh' : 'en'}/reference/errors#${failure.id.replaceAll('.', '')}`} target="_blank" rel="noreferrer">{t('states.guide')}</a>
+}
+
 export function Failed({ error, retry }: { error: unknown; retry?: () => void }) {
   const { t } = useTranslation()
   const hint = error instanceof ApiError ? error.failure.hint : undefined
   return (
     <Alert
       text={errorText(error, t)}
-      more={hint}
+      more={hint && error instanceof ApiError ? <>{hint} <GuideLink failure={error.failure} /></> : hint}
       action={retry && <Button onClick={retry}>{t('states.retry')}</Button>}
     />
   )
 }
 
 // Alert says what went wrong, to those who hear the page as well.
-export function Alert({ text, more, action }: { text: string; more?: string; action?: React.ReactNode }) {
+export function Alert({ text, more, action }: { text: string; more?: React.ReactNode; action?: React.ReactNode }) {
   return <Note tone="error" title={text} action={action}>{more}</Note>
 }
 
