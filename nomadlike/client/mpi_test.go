@@ -76,7 +76,7 @@ func TestRealMPI(t *testing.T) {
 			lines := strings.Split(strings.TrimSpace(logText(t, dirs[0], ranks[0].Alloc.ID, "stdout")), "\n")
 			slices.Sort(lines)
 			if want := []string{"rank 0 of 2 on pi-1-0", "rank 1 of 2 on pi-1-1"}; !slices.Equal(lines, want) || r.Status != structs.AllocComplete {
-				t.Fatalf("stdout %q, stderr %q, report %+v", lines, logText(t, dirs[0], ranks[0].Alloc.ID, "stderr"), r)
+				t.Fatalf("stdout %q, stderr %q, report %+v, because of %+v", lines, logText(t, dirs[0], ranks[0].Alloc.ID, "stderr"), r, r.Cause)
 			}
 			c.change(ranks[1].Alloc.ID, func(a *structs.Allocation) { a.Desired = structs.DesiredStop })
 			wantStatus(t, c, ranks[1].Alloc.ID, structs.AllocKilled)

@@ -56,7 +56,13 @@ func cleanUp(t *testing.T, dir string) {
 
 func wantStatus(t *testing.T, c *control, id string, status structs.AllocStatus) structs.AllocReport {
 	t.Helper()
-	eventually.Within(t, time.Minute, fmt.Sprintf("%s is reported %s", id, status), func() bool { return c.last(id).Status == status })
+	eventually.Within(t, time.Minute, fmt.Sprintf("%s is reported %s", id, status), func() bool {
+		last := c.last(id)
+		if last.Status.Terminal() && last.Status != status {
+			t.Fatalf("%s ended, and was to be %s: %+v, because of %+v", id, status, last, last.Cause)
+		}
+		return last.Status == status
+	})
 	return c.last(id)
 }
 

@@ -117,6 +117,7 @@ async function list(browser, agent, token, lang, inspect) {
 
   await page.locator('h1').click()
   for (const key of 'jxjx') await page.keyboard.press(key)
+  await page.locator('.bar.card', { hasText: '2' }).waitFor() // both are ticked
   await page.locator('.bar.card').getByRole('button', { name: w.stop, exact: true }).click()
   await page.getByRole('dialog').locator('.cli', { hasText: 'nomadlike job stop' }).waitFor()
   await page.getByRole('dialog').getByRole('button', { name: w.stop, exact: true }).click()

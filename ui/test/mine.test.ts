@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { doneOf, endsOf, liveOf, loadOf, needsOf } from '../src/parts/mine'
 import { endsText } from '../src/parts/jobrow'
-import { grouped, groupOf } from '../src/pages/jobs'
+import { beside, grouped, groupOf } from '../src/pages/jobs'
 import { freeCards, notesOf } from '../src/pages/home'
 import type { AutopilotHealth, JobState, JobSummary, NodeSummary, QueueEntry, Timeline } from '../src/types'
 
@@ -87,4 +87,11 @@ test('when a job ends is told with both ends, and the second needs no date of th
   expect(endsText(t, { p50: minutes(10), p90: 0 }, now)).toBe('home.ends_at 20:10')
   expect(endsText(t, { p50: minutes(10), p90: minutes(2000) }, now)).toBe('home.ends_between 20:10 2026-11-26 05:20')
   expect(endsText(t, { p50: 0, p90: 0 }, now)).toBe('home.end_unknown ')
+})
+
+test('keys go from job to job over headings, also from a place that a filter took away', () => {
+  const rows = [{ heads: true }, {}, {}, { heads: true }, {}]
+  expect([-1, 1, 2, 4, 9].map((at) => beside(rows, at, 1))).toEqual([1, 2, 4, 4, 4])
+  expect([-1, 1, 2, 4, 9].map((at) => beside(rows, at, -1))).toEqual([1, 1, 1, 2, 4])
+  expect(beside([], 3, 1)).toBe(-1)
 })

@@ -67,6 +67,7 @@ export function Jobs() {
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
   const [deed, setDeed] = useState<Deed>()
   const [at, setAt] = useState(-1)
+  const stands = useRef(-1) // the same for keys that follow each other faster than the page is drawn
   const search = useRef<HTMLInputElement>(null)
   const all = jobs ?? none
   const shown = useMemo(() => all.filter((job) => keeps(job, filter)), [all, filter])
@@ -96,14 +97,14 @@ export function Jobs() {
     (event: KeyboardEvent) => {
       if (typing(event)) return
       if (event.key === '/') search.current?.focus()
-      else if (event.key === 'j') setAt((i) => beside(rows, i, 1))
-      else if (event.key === 'k') setAt((i) => beside(rows, i, -1))
-      else if (event.key === 'x' && rows[at]) setPicked((old) => turned(old, rows[at]!.job.id))
-      else if (event.key === 'o' && rows[at]) void go('/jobs/' + rows[at].job.id)
+      else if (event.key === 'j') setAt((stands.current = beside(rows, stands.current, 1)))
+      else if (event.key === 'k') setAt((stands.current = beside(rows, stands.current, -1)))
+      else if (event.key === 'x' && rows[stands.current]) setPicked((old) => turned(old, rows[stands.current]!.job.id))
+      else if (event.key === 'o' && rows[stands.current]) void go('/jobs/' + rows[stands.current]!.job.id)
       else return
       event.preventDefault()
     },
-    [rows, at, go],
+    [rows, go],
   )
   useEffect(() => {
     addEventListener('keydown', keys)
@@ -211,10 +212,11 @@ export function Jobs() {
 
 const none: JobSummary[] = []
 
-// beside is the next row that is a job, up or down; where there is none one stays.
-function beside(rows: Row[], at: number, way: 1 | -1): number {
-  for (let i = at + way; i >= 0 && i < rows.length; i += way) if (!rows[i]!.heads) return i
-  return at
+// beside is the next row that is a job, up or down of a place, which may be one that
+// a filter has taken away; where there is none it is the last or the first.
+export function beside(rows: { heads?: unknown }[], at: number, way: 1 | -1): number {
+  const jobs = rows.flatMap((row, i) => (row.heads ? [] : [i]))
+  return (way > 0 ? (jobs.find((i) => i > at) ?? jobs.at(-1)) : (jobs.findLast((i) => i < at) ?? jobs[0])) ?? -1
 }
 const askedMax = 100 // ticked jobs; of more the server decides
 

@@ -27,11 +27,11 @@ export function Keys() {
     if (open) sheet.current?.showModal()
   }, [open])
   useEffect(() => {
-    let began = 0 // when g was pressed
+    let began = -Infinity // when g was pressed
     const key = (event: KeyboardEvent) => {
       if (typing(event) || event.defaultPrevented) return
       const after = event.timeStamp - began < pause
-      began = 0
+      began = -Infinity
       if (after && places[event.key]) void go(places[event.key]!)
       else if (event.key === 'g') began = event.timeStamp
       else if (event.key === '?') setOpen(true)
