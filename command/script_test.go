@@ -73,13 +73,20 @@ const scriptPatience = 20 * time.Second
 //	lines N [FILE]            it has so many lines
 //	events RE ARG...          follow events until a line matches, then interrupt the command
 //	remember NAME             set a variable to the last standard output, without its line end
+//	prints FILE               what was printed last is what the file shows, with … for what varies
 func TestScripts(t *testing.T) {
+	testscript.Run(t, scriptParams(t, filepath.Join("testdata", "script")))
+}
+
+// scriptParams are those of the scripts in a directory.
+func scriptParams(t *testing.T, dir string) testscript.Params {
+	t.Helper()
 	examples, err := filepath.Abs("../website/examples")
 	if err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "script"),
+	return testscript.Params{
+		Dir: dir,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("NOMADLIKE_CONFIG_DIR", filepath.Join(env.WorkDir, "config"))
 			env.Setenv("LANG", "C")
@@ -91,10 +98,10 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"cluster": startCluster, "node": joinNode, "exits": exits, "until": until, "isjson": isJSON, "lines": countLines, "remember": remember,
-			"events": followEvents, "cutting": cutting, "alone": buildAlone,
+			"events": followEvents, "cutting": cutting, "alone": buildAlone, "prints": prints,
 		},
 		UpdateScripts: flag.Lookup("rewrite").Value.String() == "true", // of package golden
-	})
+	}
 }
 
 // startCluster starts a development agent inside the test program. The

@@ -83,11 +83,11 @@ func TestGuideJobs(t *testing.T) {
 	jobs := 0
 	for _, p := range guides(t) {
 		for _, f := range p.fences() {
-			if !strings.HasPrefix(f.kind, "hcl") || !regexp.MustCompile(`(?m)^job "`).MatchString(f.text) {
+			if f.language() != "hcl" || !regexp.MustCompile(`(?m)^job "`).MatchString(f.text) {
 				continue
 			}
 			jobs++
-			checkJobFile(t, fmt.Sprintf("%s:%d", p.path, f.line), f.text, f.kind == "hcl later")
+			checkJobFile(t, fmt.Sprintf("%s:%d", p.path, f.line), f.text, f.says("later"))
 		}
 	}
 	if jobs < 16 {
@@ -141,7 +141,7 @@ func TestGuideCommands(t *testing.T) {
 	commands := 0
 	for _, p := range guides(t) {
 		for _, f := range p.fences() {
-			if strings.HasPrefix(f.kind, "hcl") {
+			if f.language() == "hcl" {
 				continue
 			}
 			for n, line := range strings.Split(f.text, "\n") {
