@@ -42,6 +42,7 @@ func (l Library) Build(t testing.TB, hidden ...string) string {
 	}
 	_, here, _, _ := runtime.Caller(0)
 	_, caller, _, _ := runtime.Caller(1)
+	here, caller = onDisk(t, here), onDisk(t, caller)
 	// Not the test's own directory: its name may have signs that the linker
 	// takes for its own.
 	dir, err := os.MkdirTemp("", "fakelib")
@@ -65,6 +66,27 @@ func (l Library) Build(t testing.TB, hidden ...string) string {
 		t.Fatalf("compile the fake library: %v\n%s", err, output)
 	}
 	return path
+}
+
+// onDisk returns where a source file lies that the compiler names: with -trimpath
+// it names the module in place of its directory.
+func onDisk(t testing.TB, file string) string {
+	t.Helper()
+	if filepath.IsAbs(file) {
+		return file
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir != "/" {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	_, inside, _ := strings.Cut(file, "/")
+	return filepath.Join(dir, inside)
 }
 
 // Script drives a library.
