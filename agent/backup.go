@@ -169,7 +169,7 @@ func (b *backups) found(newest time.Time) {
 
 func (b *backups) prefix() string { return "nomadlike-" + b.cluster[:min(len(b.cluster), 8)] + "-" }
 
-// list gives the names of this cluster's backups, oldest first.
+// list returns the names of this cluster's backups, oldest first.
 func (b *backups) list() ([]string, error) {
 	entries, err := os.ReadDir(b.config.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -199,7 +199,7 @@ func (b *backups) timeOf(name string) time.Time {
 	return at
 }
 
-// make writes a backup, reads it back, and gives it its name: whatever has the
+// make writes a backup, reads it back, and names it: whatever has the
 // name is whole.
 func (b *backups) make(ctx context.Context, now time.Time) (path string, err error) {
 	path = filepath.Join(b.config.Path, b.prefix()+now.UTC().Format(backupStamp)+"-"+b.server[:min(len(b.server), 8)]+backupEnd)

@@ -24,7 +24,7 @@ func caCertificate(ca *auth.CA) structs.CACertificate {
 // server that was asked may not know of it yet.
 const caRetry = time.Second
 
-// bringCA gives a server the CA that a rotation leads to, unless it said that it
+// bringCA sends a server the CA that a rotation leads to, unless it said that it
 // has it: it came into the cluster after the rotation began.
 func (t *teller) bringCA(ctx context.Context, rotation *structs.KeyRotation, target rpc.Target, told toldAgent) {
 	if rotation == nil || target.Role != auth.RoleServer || slices.Contains(told.cas, rotation.To) {
@@ -48,7 +48,7 @@ func (t *teller) offerTo(ctx context.Context, other server.Agent, ca *auth.CA) e
 	return err
 }
 
-// NewCA makes the CA that is to take the place of the present one and gives it to
+// NewCA makes the CA that is to take the place of the present one and sends it to
 // every other server, before the log names it. A server that is away would be
 // shut out: only the certificates of nodes are renewed for who was away.
 func (t *teller) NewCA(ctx context.Context, revoke bool) (structs.CARotate, error) {

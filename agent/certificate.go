@@ -31,8 +31,8 @@ const (
 	lapseRetryMax   = 30 * time.Second
 )
 
-// refresh gives a server that comes back after its certificate's end, or near
-// it, a new one: it holds the CA's key and needs nobody for that.
+// refresh renews the certificate of a server that comes back after its end, or
+// near it: the server has the CA's key and needs nobody for that.
 func (i *identity) refresh(now time.Time, advertise string) error {
 	if i.ca() == nil || !i.credentials.Early(now) && now.Before(i.credentials.RenewAt()) {
 		return nil

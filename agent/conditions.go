@@ -47,7 +47,7 @@ func (c *conditions) hear(id string, said rpc.Condition) {
 	c.mu.said[id] = said
 }
 
-// heard gives what a server last said, false where it said nothing: it was not
+// heard returns what a server last said, false where it said nothing: it was not
 // reached, or is of a version that does not say it.
 func (c *conditions) heard(id string) (rpc.Condition, bool) {
 	c.mu.Lock()

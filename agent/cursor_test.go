@@ -29,7 +29,7 @@ job "many" {
 	}
 }
 
-// readEvents gives the events of a stream, until count of them were read.
+// readEvents returns the events of a stream, until count of them were read.
 func readEvents(t *testing.T, client *api.Client, filter api.EventFilter, count int) ([]structs.Event, structs.Cursor) {
 	t.Helper()
 	stream, err := client.Events(t.Context(), filter)

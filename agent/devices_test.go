@@ -88,7 +88,7 @@ func (m maker) start(t testing.TB, count int, more ...setting) *cards {
 }
 
 // deviceAgent starts a development agent with a carried device plugin, which is
-// built for the test, and gives a client that is logged in.
+// built for the test, and returns a client that is logged in.
 func deviceAgent(t testing.TB, dir, name string, program, env []string, words map[string]string, more ...setting) (*Agent, *api.Client) {
 	t.Helper()
 	plugin := config.PluginBlock{Name: name, Env: map[string]string{}}
@@ -114,7 +114,7 @@ func deviceAgent(t testing.TB, dir, name string, program, env []string, words ma
 	return agent, loggedIn(t, options)
 }
 
-// buildPlugin gives the command of a carried device plugin: none, when this test
+// buildPlugin returns the command of a carried device plugin: none, when this test
 // program carries it, else one that is built now.
 func buildPlugin(t testing.TB, plugin, cgo string) []string {
 	t.Helper()

@@ -25,7 +25,7 @@ import (
 	"nomadlike/nomadlike/wire"
 )
 
-// fixedPorts gives an agent ports that it has again after a restart.
+// fixedPorts sets ports that an agent has again after a restart.
 func fixedPorts(t testing.TB, settings config.Settings) config.Settings {
 	t.Helper()
 	var ports [2]int
@@ -202,7 +202,7 @@ func writes(t testing.TB, admin *api.Client, when string, count int, between fun
 	t.Logf("longest write %s: %s", when, longest)
 }
 
-// peersOf waits until Raft has all servers as voters, and gives them.
+// peersOf waits until Raft has all servers as voters, and returns them.
 func peersOf(t testing.TB, admin *api.Client, servers []*Agent) map[string]string {
 	t.Helper()
 	var peers []consensus.Peer

@@ -121,7 +121,7 @@ func (s *founderSecrets) renewJoins(fingerprint, addr string, now time.Time) err
 }
 
 // spent lists the files of join tokens that nobody can join with any more. left
-// gives the record that counts, nil for a token that was deleted.
+// returns the record that counts, nil for a token that was deleted.
 func (s *founderSecrets) spent(now time.Time, left func(id string) *structs.JoinToken) (files []string) {
 	s.using.Lock()
 	defer s.using.Unlock()

@@ -84,7 +84,7 @@ func (g *gossipKeys) fingerprints() []string {
 	return names
 }
 
-// find gives the key with a fingerprint, nil when it is not here.
+// find returns the key with a fingerprint, nil when it is not here.
 func (g *gossipKeys) find(fingerprint string) []byte {
 	g.mu.Lock()
 	defer g.mu.Unlock()

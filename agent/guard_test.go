@@ -55,7 +55,7 @@ func (m *meddler) SubmitJob(ctx context.Context, guard structs.Guard, user, key 
 	return m.Replica.SubmitJob(ctx, guard, user, key, admitted)
 }
 
-// meddled gives a world whose API stands behind a meddler.
+// meddled returns a world whose API stands behind a meddler.
 func meddled(t *testing.T) (*world, *meddler) {
 	w := newWorld(t)
 	m := &meddler{Replica: w.agent.server}
@@ -63,7 +63,7 @@ func meddled(t *testing.T) (*world, *meddler) {
 	return w, m
 }
 
-// send makes a request at once, in this process, and gives its status.
+// send makes a request at once, in this process, and returns its status.
 func (w *world) send(t *testing.T, method, path, token string, body any) (int, string) {
 	t.Helper()
 	data, err := json.Marshal(body)
@@ -182,7 +182,7 @@ func TestWhatADecisionRestsOnIsComparedInTheLog(t *testing.T) {
 	}
 }
 
-// changes gives, for each route that puts something into the log, a request
+// changes returns, for each route that puts something into the log, a request
 // that would be done; the others say why they have none.
 func changes() map[string]any {
 	return map[string]any{

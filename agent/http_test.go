@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// rawRequest sends bytes over TLS as they are and gives the status line.
+// rawRequest sends bytes over TLS as they are and returns the status line.
 func rawRequest(t *testing.T, agent *Agent, text string) string {
 	t.Helper()
 	conn, err := tls.Dial("tcp", agent.Addr(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})

@@ -46,7 +46,7 @@ type heard struct {
 	since time.Time
 }
 
-// answering notes whether a server answers now, and gives since when it does
+// answering notes whether a server answers now, and returns since when it does
 // or does not.
 func (m *membership) answering(id string, alive bool, now time.Time) time.Duration {
 	m.mu.Lock()
@@ -184,7 +184,7 @@ func (m *membership) apply(ctx context.Context, c change) error {
 	return nil
 }
 
-// names gives what people call the members that gossip knows.
+// names returns what people call the members that gossip knows.
 func (m *membership) names() map[string]string {
 	names := make(map[string]string)
 	for _, member := range m.gossip.Members() {

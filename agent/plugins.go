@@ -30,7 +30,7 @@ func present(name string) *structs.Reason {
 	return nil
 }
 
-// devicePlugins gives the started device plugins by name.
+// devicePlugins returns the started device plugins by name.
 func devicePlugins(plugins *host.Host) (map[string]device.Plugin, error) {
 	found := map[string]device.Plugin{}
 	for _, name := range plugins.DeviceNames() {

@@ -8,7 +8,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// clientAs makes a token of a role and gives a client that uses it.
+// clientAs makes a token of a role and returns a client that uses it.
 func clientAs(t *testing.T, admin *api.Client, role, project, user string) *api.Client {
 	t.Helper()
 	made, err := admin.CreateToken(t.Context(), api.TokenRequest{Role: role, Project: project, User: user})

@@ -15,7 +15,7 @@ const (
 
 var errNoServer = errors.New("no server is known")
 
-// relay gives what opens a connection to a server for people who ask a node
+// relay returns what opens a connection to a server for people who ask a node
 // for one; nil on servers, which answer themselves. The server proves what it
 // is to the person at the other end.
 func (p *clientPart) relay() func(context.Context) (net.Conn, error) {

@@ -36,7 +36,7 @@ func farFiles() map[string][]byte {
 	return files
 }
 
-// slowServer gives the contents of the first files, or parts of files, whole,
+// slowServer serves the contents of the first files, or parts of files, whole,
 // and of all others the first bytes: those answers stand still until the agent
 // is gone.
 type slowServer struct {
@@ -75,7 +75,7 @@ func (s *slowServer) gone(t *testing.T, url string) {
 	s.mu.killed, s.mu.quick = maps.Clone(s.mu.callers), true
 }
 
-// requests gives how often each part was asked for by the agent that was killed,
+// requests returns how often each part was asked for by the agent that was killed,
 // and by the one after it.
 func (s *slowServer) requests() (before, after map[string]int) {
 	s.mu.Lock()

@@ -61,7 +61,7 @@ func damageLog(t *testing.T, c *cluster, n int) config.Config {
 	return config
 }
 
-// throughServer lets the administrator ask one server, and gives the token.
+// throughServer lets the administrator ask one server, and returns the token.
 func (c *cluster) throughServer(t *testing.T, n int) (secret string) {
 	t.Helper()
 	token, err := c.api.CreateToken(t.Context(), api.TokenRequest{Role: "admin"})

@@ -65,7 +65,7 @@ func (t *teller) holders(kind structs.KeyKind, audience []trusted) []structs.Key
 	return all
 }
 
-// NewGossipKey makes a key and gives it to the other servers that answer, before
+// NewGossipKey makes a key and sends it to the other servers that answer, before
 // the log names it: a leader that dies must not take it along.
 func (t *teller) NewGossipKey(ctx context.Context) (fingerprint string, err error) {
 	key := make([]byte, gossipKeySize)

@@ -240,7 +240,7 @@ func (a *Agent) CA() []byte { return a.identity.caPEM() }
 // DataDir is where the agent keeps its files.
 func (a *Agent) DataDir() string { return a.config.DataDir }
 
-// Failed gives the error that ends the agent, once.
+// Failed returns the error that ends the agent, once.
 func (a *Agent) Failed() <-chan error { return a.life.failed }
 
 // Stop ends the agent in order; tasks go on without it, except in development

@@ -105,7 +105,7 @@ func (s *servers) gossipOfPeers() map[string]string {
 	return places
 }
 
-// raftIDAt gives the id of the server at an address of Raft's configuration,
+// raftIDAt returns the id of the server at an address of Raft's configuration,
 // which has to prove it when it is dialed.
 func (s *servers) raftIDAt(addr string) (string, error) {
 	node := s.raft.Load()

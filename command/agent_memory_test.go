@@ -112,7 +112,7 @@ func TestPaceStops(t *testing.T) {
 	})
 }
 
-// restorePace gives the process back the pace that it has now.
+// restorePace returns a function that restores the process's pace of now.
 func restorePace() func() {
 	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
 	debug.SetGCPercent(percent)

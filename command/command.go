@@ -157,7 +157,7 @@ func find(args []string) (verb, []string, bool) {
 	return best, args[length:], length > 0
 }
 
-// exitCode prints what went wrong, if anything, and gives the exit code.
+// exitCode prints what went wrong, if anything, and returns the exit code.
 func (env *Env) exitCode(v verb, err error) int {
 	if err == nil {
 		return ExitOK

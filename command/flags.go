@@ -41,7 +41,7 @@ func parseFlags(set *flag.FlagSet, args []string, stopAt int) ([]string, error) 
 	return left, nil
 }
 
-// takeFlag sets the flag that arg names, and gives what is left of rest.
+// takeFlag sets the flag that arg names, and returns what is left of rest.
 func takeFlag(set *flag.FlagSet, arg string, rest []string) ([]string, error) {
 	name, value, valued := strings.Cut(strings.TrimPrefix(arg[1:], "-"), "=")
 	known := set.Lookup(name)

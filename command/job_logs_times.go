@@ -25,7 +25,7 @@ func (l *logTimes) again() {
 	l.joined, l.within, l.kept = l.within, false, nil
 }
 
-// read takes the next bytes of a stream, and gives what is to be printed and how
+// read takes the next bytes of a stream, and returns what is to be printed and how
 // many of the log's own bytes that is.
 func (l *logTimes) read(data []byte) (shown []byte, own int64) {
 	for len(data) > 0 {

@@ -138,7 +138,7 @@ func (t *table) print() {
 	}
 }
 
-// lines gives the header, if there is one, and the rows, aligned.
+// lines returns the header, if there is one, and the rows, aligned.
 func (t *table) lines() []string {
 	widths := make([]int, len(t.header))
 	rows := t.rows
@@ -281,7 +281,7 @@ func (s *Screen) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// rankColour gives each rank a colour of its own.
+// rankColour returns the colour of a rank.
 func rankColour(rank int) string {
 	palette := []string{"36", "33", "35", "32", "34", "31"}
 	return palette[rank%len(palette)]

@@ -182,7 +182,7 @@ func (env *Env) printPool(p *api.PoolDetail) {
 	fields.print()
 }
 
-// taskDefaultsRows shows what a record gives to tasks.
+// taskDefaultsRows shows what a record sets for tasks.
 func (env *Env) taskDefaultsRows(row func(id, value string), t *structs.TaskDefaults) {
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
 		row("cli.col.env_default", safe(name+"="+t.Env[name]))

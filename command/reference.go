@@ -108,7 +108,7 @@ func isCommon(common []verbFlag, f verbFlag) bool {
 // cell makes text fit into a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
 
-// sentence gives a summary its capital letter and full stop.
+// sentence returns a summary with a capital letter and a full stop.
 func sentence(text string, language messages.Language) string {
 	if language == messages.Chinese {
 		return text + "。"

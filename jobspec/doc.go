@@ -12,7 +12,7 @@
 // walkProject. A reader, the writer of Write and the describer of hints are
 // visitors of these walks, so a new field is one line there.
 //
-// Limits: pure but for Options.ReadFile, which only the command line gives:
+// Limits: pure but for Options.ReadFile, which only the command line sets:
 // there is no clock, no environment and no disk here, so a server may parse
 // what strangers send. Source, nesting, tokens, evaluation steps, text and
 // diagnostics are bounded (see Limits). Texts are normalized to Unicode NFC,

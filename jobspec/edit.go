@@ -22,7 +22,7 @@ const (
 	changeBlocks = 64  // highest number of a block
 )
 
-// Change gives one value of a job file another value.
+// Change sets one value of a job file to another.
 //
 // At names the place below the job block: blocks by their type, the second and
 // later ones of a type by a number from 0 in brackets, then an argument, apart
@@ -150,7 +150,7 @@ func (e *editor) block(b *hclsyntax.Block, steps []step, value any) error {
 	return e.newBlock(b, steps, value)
 }
 
-// label gives a block another label, or takes the block away.
+// label changes the label of a block, or removes the block.
 func (e *editor) label(b *hclsyntax.Block, value any) error {
 	if value == nil {
 		e.cut(b.TypeRange.Start.Byte, b.CloseBraceRange.End.Byte)
@@ -170,7 +170,7 @@ func (e *editor) label(b *hclsyntax.Block, value any) error {
 	return nil
 }
 
-// argument gives an argument another value, adds it, or takes it away.
+// argument changes the value of an argument, adds it, or removes it.
 func (e *editor) argument(b *hclsyntax.Block, name string, value any) error {
 	old := b.Body.Attributes[name]
 	if value == nil {

@@ -73,7 +73,7 @@ func (p *parser) functions() map[string]function.Function {
 		"compact":    stdlib.CompactFunc,
 		"coalesce":   stdlib.CoalesceFunc,
 		"zipmap":     stdlib.ZipmapFunc,
-		"range":      stdlib.RangeFunc, // gives 1,024 numbers at most
+		"range":      stdlib.RangeFunc, // returns 1,024 numbers at most
 		"min":        stdlib.MinFunc,
 		"max":        stdlib.MaxFunc,
 		"abs":        stdlib.AbsoluteFunc,

@@ -8,7 +8,7 @@ import (
 
 // meter bounds the evaluation of all expressions of one file. HCL has loops
 // and sharing, so a short text can ask for work and text without end; every
-// expression therefore pays for the value that it gives, at its full size as
+// expression therefore pays for the value that it returns, at its full size as
 // if nothing were shared, before anything can be built from it.
 type meter struct {
 	steps, text int  // left
@@ -36,7 +36,7 @@ type metered struct {
 	meter *meter
 }
 
-// Value evaluates the expression. Once the meter has run out it gives unknown
+// Value evaluates the expression. Once the meter has run out it returns unknown
 // values and no complaints, so that loops that are still open end at once.
 func (e metered) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	if e.meter.spent {
@@ -57,7 +57,7 @@ func (e metered) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return value, diags
 }
 
-// charge pays for one value; it gives the message id of what is too much, or "".
+// charge pays for one value; it returns the message id of what is too much, or "".
 func (m *meter) charge(value cty.Value) string {
 	m.steps--
 	return m.size(value, 0)

@@ -10,10 +10,10 @@ type Options struct {
 	VarFiles []VarFile
 	// Env is the environment as "NAME=value". NOMADLIKE_VAR_<name> sets a
 	// variable, and the function env() reads any name. When nil, env() is
-	// refused: only the command line gives its environment.
+	// refused: only the command line sets its environment.
 	Env []string
 	// ReadFile is what the function file() reads with. When nil, file() is
-	// refused: only the command line gives it.
+	// refused: only the command line sets it.
 	ReadFile func(path string) ([]byte, error)
 	// Name, if not empty, is the job's name in place of the file's, and
 	// NameEnding is put behind the name and a hyphen.

@@ -14,7 +14,7 @@ import (
 // opened. When there are errors the job and the map are nil and the
 // diagnostics name everything that could be found; otherwise they hold
 // warnings at most, the job is valid, and the map leads its fields to their
-// lines. The job holds what its author wrote: the caller still gives it its
+// lines. The job holds what its author wrote: the caller still sets its
 // defaults. Pure but for Options.ReadFile; any goroutine may call it.
 func Parse(filename string, src []byte, opts Options) (*structs.Job, *SourceMap, Diagnostics) {
 	p := newParser(opts)
@@ -42,7 +42,7 @@ func newParser(opts Options) *parser {
 	return p
 }
 
-// read parses a source and gives its one block, of the noun, to take.
+// read parses a source and passes its one block, of the noun, to take.
 func (p *parser) read(filename string, src []byte, of noun, take func(*hclsyntax.Block)) Diagnostics {
 	p.root = p.parseFile(filename, src)
 	if p.root != nil {
@@ -71,7 +71,7 @@ func (p *parser) readJob(block *hclsyntax.Block) {
 	r.read(func(v visitor) { walkJob(v, p.job) })
 }
 
-// rename gives the job the name, and the ending of it, that it is read with.
+// rename sets the job's name, and the ending of it, to those that it is read with.
 func (p *parser) rename(job *structs.Job) {
 	if p.opts.Name != "" {
 		job.Name = p.opts.Name

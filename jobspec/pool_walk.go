@@ -47,7 +47,7 @@ func walkPool(v visitor, pool *structs.Pool) {
 	})
 }
 
-// walkTaskDefaults goes over what a record gives to tasks.
+// walkTaskDefaults goes over what a record sets for tasks.
 func walkTaskDefaults(v visitor, t *structs.TaskDefaults) {
 	v.argument("env", table(&t.Env))
 	v.argument("arguments", text(&t.Arguments))

@@ -244,7 +244,7 @@ func (p *referencePage) typeOf(one entry) string {
 
 func isZero(bound string) bool { return bound == "0" || bound == "0s" || bound == "0B" }
 
-// refused gives a noun that holds nothing else a value that cannot be, and returns
+// refused sets a value that cannot be in a noun that contains nothing else, and returns
 // the choices and bounds that the checks name.
 func (p *referencePage) refused(one entry) (choices []string, low, high string) {
 	for _, with := range surroundings() {

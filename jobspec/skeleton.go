@@ -12,7 +12,7 @@ import (
 //go:embed skeleton
 var skeletons embed.FS
 
-// SkeletonKinds lists the examples that Skeleton gives, the simplest first.
+// SkeletonKinds lists the examples that Skeleton returns, the simplest first.
 func SkeletonKinds() []string { return []string{"hello", "pytorch", "mpi", "batch"} }
 
 // Skeleton returns a commented example job file to start from, for `job init`.

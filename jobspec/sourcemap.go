@@ -49,7 +49,7 @@ func parentPath(path string) string {
 	return path[:max(cut, 0)]
 }
 
-// Diagnose gives problems of the job their lines, for instance those of
+// Diagnose turns problems of the job into diagnostics with lines, for instance those of
 // (*structs.Job).NotAvailable.
 func (m *SourceMap) Diagnose(problems []structs.Problem, severity Severity) Diagnostics {
 	var out Diagnostics

@@ -31,7 +31,7 @@ type given struct {
 	at         hcl.Range
 }
 
-// variables reads variable blocks and gives them their values: the default,
+// variables reads variable blocks and sets their values: the default,
 // then the environment, then files, then flags; the last one wins.
 func (p *parser) variables() {
 	for _, block := range p.root.body.Blocks {
@@ -120,7 +120,7 @@ func (p *parser) declare(block *hclsyntax.Block) {
 		return
 	}
 	if typed == nil && value.Type().IsPrimitiveType() && !value.IsNull() {
-		v.want = value.Type() // so that -var gives a number where the default is one
+		v.want = value.Type() // so that -var sets a number where the default is one
 	}
 	p.set(v, given{file: p.root, at: fallback.Expr.Range()}, value)
 }

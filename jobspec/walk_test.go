@@ -72,7 +72,7 @@ func leaves(of reflect.Value, path string, leaf func(path string, field reflect.
 	}
 }
 
-// fill gives everything that a walk visits a value of its own, so that a field
+// fill sets everything that a walk visits to a value of its own, so that a field
 // that is read from, or written to, the place of another one shows.
 type fill struct{ number int }
 

@@ -68,7 +68,7 @@ func (r *resolver) devices(blocks []DeviceBlock) []structs.Device {
 	return devices
 }
 
-// declared gives the devices of one block, the first with the given index.
+// declared returns the devices of one block, the first with the given index.
 func (r *resolver) declared(path string, block *DeviceBlock, first int) []structs.Device {
 	vendor, sort, _ := strings.Cut(block.Kind, "/")
 	if structs.NameProblem(vendor) != "" || structs.NameProblem(sort) != "" {

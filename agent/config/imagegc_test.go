@@ -10,7 +10,7 @@ import (
 	"nomadlike/plugins/docker"
 )
 
-// rulesOf gives the rules that a block leads to.
+// rulesOf returns the rules that a block leads to.
 func rulesOf(t *testing.T, block *ImageGCBlock) docker.GC {
 	t.Helper()
 	yes := true

@@ -147,13 +147,13 @@ func checkDeviceConfig(one *host.DeviceConfig) *structs.Error {
 	if err == nil {
 		return nil
 	}
-	if told, ok := err.(*structs.Error); ok { //nolint:errorlint // ParseConfig gives no other
+	if told, ok := err.(*structs.Error); ok { //nolint:errorlint // ParseConfig returns no other
 		return told
 	}
 	return structs.NewError(structs.CodeInvalid, "device.bad_config", "plugin", one.Name, "problem", err)
 }
 
-// pairs gives the parameters of a message in the order of their names.
+// pairs returns the parameters of a message in the order of their names.
 func pairs(params map[string]string) []any {
 	var list []any
 	for _, name := range slices.Sorted(maps.Keys(params)) {

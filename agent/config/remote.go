@@ -61,7 +61,7 @@ func walkFar(v visitor, s *remote.Server, list, caFile, sizeMax **string) {
 	v.setting("ca_file", text(caFile, &s.CAFile, "").unset())
 }
 
-// remote checks the server of a storage, and gives the template of what lies
+// remote checks the server of a storage, and returns the template of what lies
 // below it.
 func (r *resolver) remote(path string, block *StorageBlock) (template string) {
 	if block.Path != "" || block.HTTP != nil && block.S3 != nil {

@@ -118,7 +118,7 @@ func TestEveryPartIsToldSomewhere(t *testing.T) {
 	}
 }
 
-// numbered gives each setting a value of its own.
+// numbered sets each setting to a value of its own.
 func numbered() func(*value) {
 	n := 0
 	return func(v *value) {

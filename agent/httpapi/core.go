@@ -23,7 +23,7 @@ type core struct {
 	stopping <-chan struct{} // closed when the agent stops
 }
 
-// whileValid gives a context for answers that stay open: it ends when the
+// whileValid returns a context for answers that stay open: it ends when the
 // caller's token does, or when the agent stops. The second value ends the
 // watch.
 func (c *core) whileValid(r *front.Request) (context.Context, context.CancelFunc) {
@@ -87,7 +87,7 @@ type reading struct {
 	also    func(*state.Snapshot) <-chan struct{} // the same; may be nil
 }
 
-// await gives the first state whose version is newer than index, or the
+// await returns the first state whose version is newer than index, or the
 // newest one when ctx ends before.
 func (how reading) await(ctx context.Context, store *state.Store, index uint64) *state.Snapshot {
 	for {
@@ -108,7 +108,7 @@ func (how reading) await(ctx context.Context, store *state.Store, index uint64) 
 }
 
 // block waits, when the caller asked for it, until there is something newer
-// than the index that the caller knows, and gives the state to answer from.
+// than the index that the caller knows, and returns the state to answer from.
 func (c *core) block(r *front.Request, how reading) (*state.Snapshot, error) {
 	q := front.Query{R: r}
 	index, wait := q.Uint("index"), q.Wait()

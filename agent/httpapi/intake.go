@@ -126,7 +126,7 @@ func (h *submissionHandlers) format(r *front.Request, offer *offered) (*api.JobF
 	return &api.JobFormatted{HCL: text, Job: offer.job, Defaults: defaults}, nil
 }
 
-// admit gives a job as it would be accepted, or everything that keeps it from
+// admit returns a job as it would be accepted, or everything that keeps it from
 // that as one error. The job stays as it is: where a request is judged anew, by
 // other rules perhaps, it has no defaults of the old ones.
 func (h *submissionHandlers) admit(job *structs.Job) (*admission, *structs.Error) {
@@ -232,7 +232,7 @@ func (h *submissionHandlers) plan(r *front.Request, offer *offered) (*api.JobPla
 const planPassesMax = 64
 
 // tryJob puts a job at its place in a copy of the queue, fills in whether it
-// starts now, and gives the gang of its first subjob when that does.
+// starts now, and returns the gang of its first subjob when that does.
 func (h *submissionHandlers) tryJob(r *front.Request, job *structs.Job, out *api.JobPlan) (first *structs.GangPlan, err error) {
 	now := structs.At(h.now())
 	job.ID, job.SubmittedAt = trialID(), now

@@ -81,7 +81,7 @@ func mayPrioritize(r *front.Request, priority structs.Priority, object auth.Obje
 	return structs.NewError(structs.CodeInvalid, "agent.priority_unknown", "value", priority)
 }
 
-// move gives a queued job another place; the log keeps who did it.
+// move puts a queued job in another place; the log keeps who did it.
 func (h *jobHandlers) move(r *front.Request, job *structs.Job, body *api.QueueMoveRequest) (*api.Changed, error) {
 	move := structs.QueueMove{JobID: job.ID, Last: body.Last}
 	if body.Before != "" {

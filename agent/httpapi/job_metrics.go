@@ -63,7 +63,7 @@ func (h *usageHandlers) jobMetrics(r *front.Request, job *structs.Job) (*api.Job
 	return &out, nil
 }
 
-// metricsOf asks the nodes of allocations. It gives what they answered by
+// metricsOf asks the nodes of allocations. It returns what they answered by
 // allocation, and the names of those that did not.
 func (h *usageHandlers) metricsOf(ctx context.Context, allocs []*structs.Allocation, ask structs.MetricsRequest) (map[string]structs.AllocMetrics, []string) {
 	found := make(map[string]structs.AllocMetrics)

@@ -122,7 +122,7 @@ func searchJob(r *front.Request, id string, snapshot *state.Snapshot) (state.Job
 	return state.JobView{}, ambiguous(id, ids)
 }
 
-// jobsNamed gives the newest job of a name in the caller's project, or in
+// jobsNamed returns the newest job of a name in the caller's project, or in
 // each project for callers of the whole cluster.
 func jobsNamed(r *front.Request, id string, snapshot *state.Snapshot, readable func(state.JobView) bool) []state.JobView {
 	if project := r.Caller.Principal.Project; project != "" {

@@ -74,7 +74,7 @@ type received struct {
 const firstChunkPatience = 250 * time.Millisecond
 
 // receiveLog passes chunks on until the stream ends or ctx does. It takes them
-// from used, to which their reader gives them back.
+// from used, to which their reader returns them.
 func receiveLog(ctx context.Context, stream *rpc.ClientStream[structs.LogRequest, structs.LogChunk], chunks chan<- received, used <-chan *structs.LogChunk) {
 	for {
 		var chunk *structs.LogChunk

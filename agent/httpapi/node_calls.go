@@ -43,7 +43,7 @@ var errNodeAway = errors.New("the node is away")
 
 // gather asks every node of allocations one question about those of them that
 // are there, several nodes at a time, within gatherPatience. take gets the
-// answers one after the other. It gives the names of the nodes that did not
+// answers one after the other. It returns the names of the nodes that did not
 // answer.
 func gather[Request, Reply any](c *nodeCalls, ctx context.Context, allocs []*structs.Allocation, method string, request func(ids []string) *Request, take func(*Reply)) []string {
 	byNode := make(map[string][]*structs.Allocation)

@@ -74,7 +74,7 @@ func New(c Config) *front.Front {
 	return f
 }
 
-// endpointsOf gives each noun what it needs.
+// endpointsOf builds the handlers of each noun with what they need.
 func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 	all := &core{replica: c.Replica, store: c.Store, log: c.Door.Log, now: c.Now, stopping: c.Stopping}
 	calls := &nodeCalls{store: c.Store, log: c.Door.Log, pool: c.Pool}

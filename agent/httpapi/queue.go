@@ -75,7 +75,7 @@ func (h *queueHandlers) read(r *front.Request) (*api.Queue, error) {
 	return &out, nil
 }
 
-// inOrder gives what waits in the order in which it is served. The state keeps
+// inOrder returns what waits in the order in which it is served. The state keeps
 // it by tier and place; where fair share or guarantees reorder it, the scheduler
 // knows, pool by pool.
 func (h *queueHandlers) inOrder(r *front.Request, snapshot *state.Snapshot) (iter.Seq2[*structs.Job, *structs.Subjob], error) {

@@ -60,7 +60,7 @@ type Forecasts interface {
 
 // Boards shows how the scheduler sees the newest state.
 type Boards interface {
-	// Try gives ask a scheduler's board of its own, when it is the turn of the asker.
+	// Try calls ask with a scheduler's board of its own, when it is the turn of the asker.
 	Try(ctx context.Context, who server.Asker, ask func(*scheduler.Board)) error
 	// Consult lets ask read a scheduler's board.
 	Consult(ctx context.Context, ask func(*scheduler.Board)) error

@@ -10,7 +10,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// checkpointOf gives the checkpoint from which a new job is to go on: the newest
+// checkpointOf returns the checkpoint from which a new job is to go on: the newest
 // that an ended job registered, or the one of a step. Whoever may not read that
 // job does not learn that it exists.
 func (h *submissionHandlers) checkpointOf(r *front.Request, id string, step int64) (*structs.SavedCheckpoint, error) {

@@ -45,7 +45,7 @@ func newSurvey(now clockFunc, log interface{ Debug(string, ...any) }, call func(
 	return s
 }
 
-// ask gives the figures of nodes by node id, within usagePatience. Those of a
+// ask returns the figures of nodes by node id, within usagePatience. Those of a
 // node that did not answer now are its last ones, or missing. The figures are
 // shared and must not be changed.
 func (s *survey) ask(ctx context.Context, nodes []*structs.Node) map[string]surveyed {
@@ -95,7 +95,7 @@ func (s *survey) note(nodeID string, usage *structs.NodeUsage) {
 	s.mu.last[nodeID] = last
 }
 
-// answers gives what is known of nodes, and forgets what is old.
+// answers returns what is known of nodes, and forgets what is old.
 func (s *survey) answers(nodes []*structs.Node) map[string]surveyed {
 	s.mu.Lock()
 	defer s.mu.Unlock()

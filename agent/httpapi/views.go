@@ -34,7 +34,7 @@ type view struct {
 	err  error
 }
 
-// get gives the answer of a key from a forecast, and makes it when nobody has.
+// get returns the answer of a key from a forecast, and makes it when nobody has.
 func (v *views) get(of *server.ForecastSnapshot, key string, draw func() ([]byte, error)) ([]byte, error) {
 	one := v.keep(of, key)
 	one.once.Do(func() {

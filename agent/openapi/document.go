@@ -162,7 +162,7 @@ func (b *schemaBuilder) schema(t reflect.Type) node {
 	panic("agent: no JSON schema for " + t.String())
 }
 
-// name gives a struct's name in the document, and describes it at the first
+// name returns a struct's name in the document, and describes it at the first
 // call. Types of two packages with one name get their package before it.
 func (b *schemaBuilder) name(t reflect.Type) string {
 	if name, ok := b.names[t]; ok {
@@ -186,7 +186,7 @@ func (b *schemaBuilder) name(t reflect.Type) string {
 	return name
 }
 
-// choice gives the name of a type of which only some words are values.
+// choice returns the name of a type of which only some words are values.
 func (b *schemaBuilder) choice(t reflect.Type) string {
 	listed, ok := b.words[t]
 	if !ok {

@@ -35,7 +35,7 @@ type JobRequest struct {
 	Rank *int `json:"rank,omitempty"`
 }
 
-// JobChange gives one value of a job file another value; comments and what is
+// JobChange sets one value of a job file to another; comments and what is
 // not changed stay. At names blocks and an argument below the job block, as in
 // "nodes" or "resources[1].device.count"; a # at the end means the label of the
 // block before it, "#" alone the job's name. Value is text, a number, true or
@@ -158,7 +158,7 @@ type JobList struct {
 }
 
 // JobDetail is one job with how it stands. Subjobs lists at most
-// PageSizeDefault of them; jobs.subjobs gives all. Yielded tells to whom its
+// PageSizeDefault of them; jobs.subjobs returns all. Yielded tells to whom its
 // newest attempts lost their nodes, newest first, at most YieldsMax of them;
 // Awaits whose work must end before the job gets the nodes nominated for it.
 type JobDetail struct {

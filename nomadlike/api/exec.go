@@ -70,7 +70,7 @@ func (e *ExecConn) control(ctx context.Context, up *structs.ExecUp) error {
 	return nil
 }
 
-// SendStdin gives the command input.
+// SendStdin sends input to the command.
 func (e *ExecConn) SendStdin(ctx context.Context, data []byte) error {
 	for len(data) > 0 {
 		n := min(len(data), ExecMessageMax)

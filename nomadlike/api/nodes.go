@@ -21,7 +21,7 @@ func (c *Client) DrainNode(ctx context.Context, id string, deadline structs.Dura
 	return change(ctx, c, NodesDrain, id, DrainRequest{Deadline: deadline})
 }
 
-// CordonNode gives a node no new work; what runs goes on.
+// CordonNode stops new work on a node; what runs goes on.
 func (c *Client) CordonNode(ctx context.Context, id string) (*Changed, error) {
 	return change(ctx, c, NodesCordon, id, None{})
 }

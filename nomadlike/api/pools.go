@@ -75,7 +75,7 @@ type ProjectList struct {
 	Projects []ProjectDetail `json:"projects"`
 }
 
-// QueueMoveRequest gives a queued job another place in its tier: before the
+// QueueMoveRequest moves a queued job to another place in its tier: before the
 // job named by id or name, last, or with neither first.
 type QueueMoveRequest struct {
 	Before string `json:"before,omitempty"`
@@ -177,7 +177,7 @@ func (c *Client) DeleteProject(ctx context.Context, name string) (*Changed, erro
 	return change(ctx, c, ProjectsDelete, name, None{})
 }
 
-// MoveJob gives a queued job another place in its tier.
+// MoveJob moves a queued job to another place in its tier.
 func (c *Client) MoveJob(ctx context.Context, id string, to QueueMoveRequest) (*Changed, error) {
 	return change(ctx, c, JobsMove, id, to)
 }

@@ -152,7 +152,7 @@ func dialExec(ctx context.Context, path string, caller service.Caller) (service.
 	return stream, stream.out.Encode(execHello{caller})
 }
 
-// listen serves nodes of other processes, and gives the socket's path.
+// listen serves nodes of other processes, and returns the socket's path.
 func (c *control) listen(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(filepath.Dir(tempDir(t)), "control")

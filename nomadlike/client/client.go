@@ -397,7 +397,7 @@ func (o *listener) Hello() *structs.NodeRegister {
 	return &structs.NodeRegister{Node: o.c.node.Node(), Inventory: o.c.inbox.Inventory()}
 }
 
-// Assignments gives the loop what the server wants.
+// Assignments hands the loop what the server wants.
 func (o *listener) Assignments(a *structs.Assignments) {
 	for i := range a.Set {
 		if one := &a.Set[i]; one.Alloc != nil {
@@ -414,7 +414,7 @@ func (o *listener) Assignments(a *structs.Assignments) {
 	})
 }
 
-// Delivered gives the loop the reports that are done with, and the watch the notes.
+// Delivered hands the loop the reports that are done with, and the watch the notes.
 func (o *listener) Delivered(done []session.Delivered) {
 	o.c.inbox.Post(func(l *loop.Loop) {
 		for _, d := range done {

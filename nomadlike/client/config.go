@@ -59,7 +59,7 @@ type Config struct {
 	// closed by their owner, after Run.
 	DevicePlugins map[string]device.Plugin
 
-	// Servers gives the servers known otherwise, host:port; it may change.
+	// Servers returns the servers known otherwise, host:port; it may change.
 	Servers     func() []string
 	OpenSession session.Opener
 	OpenExec    service.ExecOpener // nil: ranks reach no ranks of other nodes

@@ -1,7 +1,7 @@
 // Package client is the node: it keeps one stream to a server, runs what it
 // is assigned, and lets other agents read logs and run commands in its tasks.
 //
-// Flow: package session brings assignments; package loop gives them, and every
+// Flow: package session brings assignments; package loop hands them, and every
 // answer of the node's own work, to the pure tables of package alloc; states go
 // to package store, and package run executes the other effects: prepare,
 // start, recover and stop run in goroutines of their own against the drivers.

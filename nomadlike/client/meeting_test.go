@@ -80,7 +80,7 @@ func (p *pair) end(t *testing.T, ranks []*structs.Assignment) {
 	}
 }
 
-// finds waits until a rule was found for a rank, and gives its text.
+// finds waits until a rule was found for a rank, and returns its text.
 func (p *pair) finds(t *testing.T, a *structs.Assignment, rule string) string {
 	t.Helper()
 	var text string

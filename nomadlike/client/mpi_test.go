@@ -12,7 +12,7 @@ import (
 )
 
 // network makes two network namespaces that see each other and nothing else,
-// and gives their names and addresses.
+// and returns their names and addresses.
 func network(t *testing.T) (names, addrs []string) {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -17,7 +17,7 @@ import (
 	"nomadlike/plugins/driver"
 )
 
-// order gives an allocation a Control.
+// order sends an allocation a Control.
 func (c *control) order(id string, order structs.Control) {
 	c.change(id, func(a *structs.Allocation) { a.Control = &order })
 }

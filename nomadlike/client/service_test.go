@@ -110,7 +110,7 @@ func openExec(ctx context.Context, n *Client, caller service.Caller) calling {
 	return calling{p}
 }
 
-// runExec runs a command to its end and gives what it said.
+// runExec runs a command to its end and returns what it said.
 func runExec(t *testing.T, p calling, start *structs.ExecStart, stdin string) (stdout, stderr string, exit *structs.ExecExit, err error) {
 	t.Helper()
 	if err := p.Send(&structs.ExecUp{Start: start}); err != nil {

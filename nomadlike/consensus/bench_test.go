@@ -36,7 +36,7 @@ type counter struct{ ledger }
 
 func (c *counter) Apply(index uint64, _ []byte) any { return index }
 
-// diskCluster starts servers on disks of their own and real sockets, and gives
+// diskCluster starts servers on disks of their own and real sockets, and returns
 // them with the leader first.
 func diskCluster(t testing.TB, count int) []*Node {
 	t.Helper()

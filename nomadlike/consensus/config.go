@@ -110,7 +110,7 @@ type Config struct {
 	Dir    string  // data directory, for this package alone
 	Memory *Memory // instead of Dir in tests
 
-	Stream    raft.StreamLayer // carries connections between servers; package rpc gives it
+	Stream    raft.StreamLayer // carries connections between servers; package rpc provides it
 	Transport raft.Transport   // instead of Stream in tests
 	Advertise string           // host:port under which other servers reach Stream
 

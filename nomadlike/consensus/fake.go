@@ -94,7 +94,7 @@ func (s *Sequencer) startLocked(node *FakeNode, fsm FSM) error {
 
 func (s *Sequencer) lastLocked() uint64 { return s.mu.base + uint64(len(s.mu.log)) }
 
-// catchUpLocked applies entries up to index, and gives the answer to the last.
+// catchUpLocked applies entries up to index, and returns the answer to the last.
 func (s *Sequencer) catchUpLocked(node *FakeNode, index uint64) any {
 	var value any
 	for node.applied < index {
@@ -108,7 +108,7 @@ func (s *Sequencer) catchUpLocked(node *FakeNode, index uint64) any {
 }
 
 // appendLocked commits an entry, and applies it on all servers that run and
-// are not held. It gives the leader's answer.
+// are not held. It returns the leader's answer.
 func (s *Sequencer) appendLocked(entry fakeEntry) (uint64, any) {
 	s.mu.log = append(s.mu.log, entry)
 	var value any
@@ -335,7 +335,7 @@ func (f *FakeNode) ReadIndex(ctx context.Context) (uint64, error) {
 }
 
 // WaitApplied is as Node.WaitApplied, but never waits: a server that is held
-// applies as much as is asked for. An index beyond the log gives the context's
+// applies as much as is asked for. An index beyond the log returns the context's
 // error, or ErrOutcomeUnknown while that is nil.
 func (f *FakeNode) WaitApplied(ctx context.Context, index uint64) error {
 	s := f.log

@@ -116,7 +116,7 @@ func refuseStateWithoutIdentity(dir string) error {
 	return nil
 }
 
-// claimDir checks a directory against the ids of a configuration and gives the
+// claimDir checks a directory against the ids of a configuration and returns the
 // identity to run under.
 func claimDir(config Config) (Identity, error) {
 	identity, found, err := ReadIdentity(config.Dir)

@@ -76,7 +76,7 @@ func (m *machine) ApplyBatch(entries []*raft.Log) []any {
 	return answers
 }
 
-// applyCommands gives the FSM the entries at places, at once when it takes
+// applyCommands passes the FSM the entries at places, at once when it takes
 // several, and fills in its answers. Marks beside them mean nothing to it.
 func (m *machine) applyCommands(entries []*raft.Log, places []int, answers []any) {
 	batch, several := m.fsm.(BatchFSM)

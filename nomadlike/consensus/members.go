@@ -112,7 +112,7 @@ func (n *Node) AddNonvoter(ctx context.Context, id, addr string) error {
 	})
 }
 
-// Promote gives a nonvoter its vote. Leader only. Ask Health first whether it
+// Promote makes a nonvoter a voter. Leader only. Ask Health first whether it
 // has caught up: a voter far behind slows or stops commits.
 func (n *Node) Promote(ctx context.Context, id string) error {
 	return n.change(ctx, "promote", func(timeout time.Duration) (raft.IndexFuture, error) {

@@ -186,7 +186,7 @@ func (r *repair) path(info *types.SegmentInfo) string {
 	return filepath.Join(r.dir, logDir, segment.FileName(*info))
 }
 
-// withoutIndex gives a sealed file the index block that it lacks.
+// withoutIndex adds to a sealed file the index block that it lacks.
 func (r *repair) withoutIndex(info *types.SegmentInfo) error {
 	path := r.path(info)
 	data, err := os.ReadFile(path)

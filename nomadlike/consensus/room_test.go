@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// disks gives each server of a cluster its own free space.
+// disks has the free space of each server of a cluster.
 type disks struct {
 	mu struct {
 		sync.Mutex

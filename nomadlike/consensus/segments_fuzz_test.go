@@ -38,7 +38,7 @@ func entriesOf(from, to uint64) []*raft.Log {
 
 // FuzzSegment reads log files that hold anything: the newest one, which is
 // recovered by reading it through, or an older one, of which the list of files
-// says where its index lies. A file is refused, or what it gives fits together
+// says where its index lies. A file is refused, or what it returns fits together
 // and the log goes on after it.
 func FuzzSegment(f *testing.F) {
 	origin := f.TempDir()

@@ -9,7 +9,7 @@ import (
 
 // Verify looks through the data directory of a server, whether it runs or not,
 // and changes nothing: its identity, the record of its vote, that of its log's
-// segments, and every snapshot to its last byte. It gives everything that is
+// segments, and every snapshot to its last byte. It returns everything that is
 // wrong, nil where nothing is or nothing is there yet. The entries of the log are
 // not read: Open and Inspect verify those.
 func Verify(dir string) []error {

@@ -212,7 +212,7 @@ func seconds(s float64) time.Duration {
 	return time.Duration(min(s, HorizonMax.Seconds()) * float64(time.Second))
 }
 
-// settled gives each miss its share, all of them one: an open one's goes to those
+// settled assigns each miss its share, all of them one: an open one's goes to those
 // that are larger (the estimate of Kaplan and Meier). chances are sorted.
 func settled(chances []chance) []chance {
 	risk := 0.0

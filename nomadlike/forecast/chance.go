@@ -2,7 +2,7 @@ package forecast
 
 import "nomadlike/nomadlike/structs"
 
-// chances gives every member an even chance for each future, by member and
+// chances draws every member an even chance for each future, by member and
 // future. Those of one member are spread over the whole range: with n futures
 // one lies in each n-th of it, in an order of its own. So thirty futures tell a
 // quantile of one run time as well as some hundred would by plain chance.

@@ -178,7 +178,7 @@ func sane(t *rapid.T, now structs.UnixNano, w When) {
 	}
 }
 
-// wild is a calibration that gives anything.
+// wild is a calibration that returns anything.
 type wild struct{}
 
 func (wild) Correct(about About, waits []time.Duration, _ time.Duration) (point, p50, p90 time.Duration) {

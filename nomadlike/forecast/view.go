@@ -41,7 +41,7 @@ func (r *room) take(p *part) {
 	*r = roomOf(r.Sub(p.Amount), r.devices&^p.devices)
 }
 
-// give gives it back.
+// give adds it again.
 func (r *room) give(p *part) {
 	*r = roomOf(r.Add(p.Amount), r.devices|p.devices)
 }

@@ -55,7 +55,7 @@ type Config struct {
 	// Peers, on servers, names those of the log by id and where their gossip is
 	// likely to be (host:port). It finds the cluster again for a server that
 	// remembers nobody, such as a founder that met the others a moment before it
-	// was stopped. It must not block, and gives nothing until the log is open.
+	// was stopped. It must not block, and returns nothing until the log is open.
 	// Nil means that there is no log.
 	Peers func() map[string]string
 

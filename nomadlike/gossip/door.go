@@ -180,7 +180,7 @@ func (v *visitor) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the stream, and gives back what it was counted for.
+// Close closes the stream, and releases what it was counted for.
 func (v *visitor) Close() error {
 	d := v.door
 	d.mu.Lock()

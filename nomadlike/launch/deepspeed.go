@@ -15,7 +15,7 @@ const (
 	deepspeedProgram  = "deepspeed"
 )
 
-// deepspeed gives every node what pytorch gives, and the host file.
+// deepspeed sets what pytorch sets on every node, and writes the host file.
 //
 //	pdsh    the command runs on rank 0; deepspeed reaches the other ranks, which
 //	        hold their place, by a pdsh and an ssh that go through the agents:

@@ -19,7 +19,7 @@ const (
 	dlwsAnyPort = "22"
 )
 
-// emulate gives the rank what another platform's users expect, in any mode.
+// emulate sets for the rank what another platform's users expect, in any mode.
 func (b *build) emulate() {
 	if b.job.Distributed.Emulate != structs.EmulateDLWS {
 		return

@@ -50,7 +50,7 @@ func (e *environment) illegal() string {
 	return slices.Min(names)
 }
 
-// set gives a variable that the mode depends on: it wins over the user's.
+// set sets a variable that the mode depends on: it wins over the user's.
 func (e *environment) set(name, value string) {
 	if mine, ok := e.users[name]; ok && mine != value && !slices.Contains(e.replaced, name) {
 		e.replaced = append(e.replaced, name)
@@ -67,7 +67,7 @@ func (e *environment) unset(name string) {
 	}
 }
 
-// suggest gives a variable that the user may set otherwise.
+// suggest sets a variable that the user may set otherwise.
 func (e *environment) suggest(name, value string) {
 	if _, ok := e.users[name]; !ok && value != "" {
 		e.values[name] = value

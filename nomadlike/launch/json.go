@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// jsonText writes JSON by appending, the same bytes as encoding/json gives for
+// jsonText writes JSON by appending, the same bytes as encoding/json writes for
 // the like structs, in a fraction of the time: a rank table of a thousand nodes
 // is a megabyte, and an encoder goes over it three times.
 type jsonText struct {

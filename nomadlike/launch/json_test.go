@@ -14,7 +14,7 @@ import (
 // The slow twins of what is written by hand: the same tables as structs, written
 // by encoding/json.
 
-// Rank tables and clusters are the bytes that encoding/json gives.
+// Rank tables and clusters are the bytes that encoding/json writes.
 func TestWrittenByHandAsByTheEncoder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for _, form := range []string{"v1.0", "v1.2", "group_list", "group_list_short"} {

@@ -20,7 +20,7 @@ type NodeFacts struct {
 	// frameworks.
 	Interface string
 	Network   string
-	// PrivateHosts: the driver gives the task its own host name and hosts
+	// PrivateHosts: the driver makes the task its own host name and hosts
 	// file, so rank names resolve in it. When false, addresses stand in for
 	// names wherever a framework would resolve them.
 	PrivateHosts bool

@@ -16,7 +16,7 @@ const (
 //
 //	[-x] [-l user] [-p port] [-o option]… [user@]host command…
 //
-// and gives the host and the command as one line for the far shell: the words
+// and returns the host and the command as one line for the far shell: the words
 // joined by blanks, nothing quoted or unquoted, which is what ssh does. Options
 // are read and ignored, because the agent decides who runs where. The error is
 // a *structs.Error: an option that ssh does not know, no host, or no command.

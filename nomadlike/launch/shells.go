@@ -53,7 +53,7 @@ func (b *build) fitForShell() error {
 
 func (b *build) inTaskDir(file string) string { return path.Join(b.node.TaskDir, file) }
 
-// commonDir gives every rank's task directory one common path, where the node has
+// commonDir makes every rank's task directory reachable at one common path, where the node has
 // a place for it: launchers enter their own working directory on every node,
 // and some give up when it does not exist there.
 func (b *build) commonDir() {

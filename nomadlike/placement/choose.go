@@ -20,9 +20,9 @@ const (
 	// Spread parts a gang over the innermost places of the topology and takes the
 	// emptiest nodes of each.
 	Spread
-	// Consolidate gives a gang of several nodes those that hold nothing, by name,
-	// and its last rank, when that gets fewer devices, the next of these or else
-	// the node with the most free devices that fits. A gang of one node gets the
+	// Consolidate places a gang of several nodes on those that run nothing, by name,
+	// and its last rank, when that gets fewer devices, on the next of these or else
+	// on the node with the most free devices that fits. A gang of one node gets the
 	// fullest that fits, the first by name among equals.
 	Consolidate
 )
@@ -180,7 +180,7 @@ func (g *gang) within(pool int) bool {
 	return false
 }
 
-// choose finds nodes for all ranks, gives them their ranks, and chooses ports
+// choose finds nodes for all ranks, assigns them their ranks, and chooses ports
 // and devices.
 func (g *gang) choose() ([]Seat, bool) {
 	team, last, ok := g.team()
@@ -405,7 +405,7 @@ func (g *gang) spread() (team []int32, last int32, ok bool) {
 	return team, 0, true
 }
 
-// seatAt gives a rank what it needs of a node that fits it.
+// seatAt takes what a rank needs of a node that fits it.
 func (f *Floor) seatAt(q *query, pos int32) Seat {
 	at := q.f.layout.index[pos]
 	site := f.sites[at]

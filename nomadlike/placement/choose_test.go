@@ -211,8 +211,8 @@ func (t *twin) floor(order []*structs.Node) *Floor {
 	return f
 }
 
-// TestPickAgainstTwin: a floor gives exactly what the slow twin gives, whatever
-// the order in which nodes were Put, while gangs come and go; what it gives is
+// TestPickAgainstTwin: a floor returns exactly what the slow twin returns, whatever
+// the order in which nodes were Put, while gangs come and go; what it returns is
 // accepted by state.Apply's own question.
 func TestPickAgainstTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -200,7 +200,7 @@ func (c *class) deal(p *picker, m *match, held, healthy capacity.Set) (capacity.
 	return chosen, true
 }
 
-// augment gives seat s a device, moving others along when it must.
+// augment finds seat s a device, moving others along when it must.
 func augment(s int, seats []*want, devices []int32, holder []int, visited []bool) bool {
 	for i, d := range devices {
 		if visited[i] || !seats[s].meets.Has(int(d)) {

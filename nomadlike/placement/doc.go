@@ -7,7 +7,7 @@
 // was chosen. A forecast Clones the floor and plays runs on the copy.
 //
 // What may stand where is decided by feasible.PlacementProblem and
-// feasible.PoolProblem alone: state.Apply asks them again, and Choose never gives
+// feasible.PoolProblem alone: state.Apply asks them again, and Choose never returns
 // what they refuse, nor misses what they allow. The choice between what is
 // allowed is made here, see Options and Floor.Choose.
 //

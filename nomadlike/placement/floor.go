@@ -143,7 +143,7 @@ func NewFloor() *Floor {
 	}
 }
 
-// Clone gives a floor that stands alone; indexes and seats of one mean the same
+// Clone returns a floor that stands alone; indexes and seats of one mean the same
 // on the other until either Puts or Removes nodes. Several goroutines may clone
 // a floor at the same time once it is Ready.
 func (f *Floor) Clone() *Floor {
@@ -175,7 +175,7 @@ func (f *Floor) CopyFrom(other *Floor) {
 	}
 }
 
-// own gives the floor a roster of its own.
+// own makes the floor's roster its own.
 func (f *Floor) own() {
 	if !f.shared.Load() {
 		return
@@ -252,7 +252,7 @@ func (f *Floor) RemovePool(name string) {
 	f.poolChanged(name, before, nil)
 }
 
-// poolChanged gives the nodes of a pool other classes.
+// poolChanged moves the nodes of a pool to other classes.
 func (f *Floor) poolChanged(name string, before, after *structs.Pool) {
 	if poolTraits(before) == poolTraits(after) {
 		return

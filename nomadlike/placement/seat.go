@@ -129,7 +129,7 @@ func (s *site) names(seat *Seat) []string {
 // Hold takes what a gang holds out of what is free.
 func (f *Floor) Hold(need *Need, placed []structs.RankPlacement) { f.Take(f.SeatsOf(need, placed)) }
 
-// Release gives back what a gang held.
+// Release frees what a gang had.
 func (f *Floor) Release(need *Need, placed []structs.RankPlacement) { f.Give(f.SeatsOf(need, placed)) }
 
 // Take takes seats out of what is free. Seats on nodes that were removed count
@@ -140,14 +140,14 @@ func (f *Floor) Take(seats []Seat) {
 	}
 }
 
-// Give gives seats back.
+// Give frees seats.
 func (f *Floor) Give(seats []Seat) {
 	for i := range seats {
 		f.move(&seats[i], -1)
 	}
 }
 
-// move takes a seat (+1) or gives it back (-1).
+// move takes a seat (+1) or frees it (-1).
 func (f *Floor) move(s *Seat, n int32) {
 	site := f.sites[s.index]
 	if site == nil {

@@ -140,7 +140,7 @@ type echo struct {
 	Data  []byte `json:"data,omitempty"`
 }
 
-// declareEchoes gives a server one method for each set of callers.
+// declareEchoes declares one method of a server for each set of callers.
 func declareEchoes(s *Server) {
 	answer := func(_ context.Context, peer Peer, request *echo) (*echo, error) {
 		return &echo{Text: request.Text + " from " + peer.ID, Count: request.Count + 1, Data: request.Data}, nil

@@ -98,7 +98,7 @@ type frame struct {
 	data mem.BufferSlice
 }
 
-// into decodes the frame, once, and gives its bytes back to gRPC.
+// into decodes the frame, once, and hands its bytes back to gRPC.
 func (f *frame) into(v any) error {
 	defer f.data.Free()
 	if err := decode(f.data, v); err != nil {

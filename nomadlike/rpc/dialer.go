@@ -115,7 +115,7 @@ type RaftLayer struct {
 var _ raft.StreamLayer = (*RaftLayer)(nil)
 
 // RaftLayer makes the stream layer that raft.NewNetworkTransport takes. IDAt
-// gives the id of the server that Raft's configuration has at an address, ""
+// returns the id of the server that Raft's configuration has at an address, ""
 // where it has none: only that server may answer there. Nil means any server
 // of the cluster.
 func (m *Mux) RaftLayer(dialer Dialer, idAt func(addr string) (string, error)) *RaftLayer {

@@ -53,7 +53,7 @@ func outgoingError(err error) (metadata.MD, error) {
 	return metadata.Pairs(errorTrailer, string(data)), status.Error(grpcCode(failure.Code), text)
 }
 
-// wrapForeign gives a code to errors that carry none.
+// wrapForeign adds a code to errors that carry none.
 func wrapForeign(err error) *structs.Error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

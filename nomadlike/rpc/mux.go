@@ -302,7 +302,7 @@ func (m *Mux) handle(serving context.Context, conn *countedConn) {
 	}
 }
 
-// welcome gives a person's connection its place among the others.
+// welcome counts a person's connection among the others.
 func (m *Mux) welcome(conn *countedConn) error {
 	victim, ok := m.conns.welcome(conn)
 	if !ok {
@@ -313,7 +313,7 @@ func (m *Mux) welcome(conn *countedConn) error {
 	return nil
 }
 
-// deliver gives a secured connection to its protocol's listener.
+// deliver hands a secured connection to its protocol's listener.
 func (m *Mux) deliver(ctx context.Context, conn *countedConn, secured *tls.Conn) error {
 	state := secured.ConnectionState()
 	proto := state.NegotiatedProtocol

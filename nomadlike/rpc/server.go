@@ -371,7 +371,7 @@ func (servedCreds) Info() credentials.ProtocolInfo {
 	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
 }
 
-// Clone gives gRPC its own copy.
+// Clone returns c: gRPC asks for a copy, and c never changes.
 func (c servedCreds) Clone() credentials.TransportCredentials { return c }
 
 // OverrideServerName does nothing: agents are known by identity, not name.

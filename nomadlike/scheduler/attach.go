@@ -87,7 +87,7 @@ func (r *run) endBy(bounded bool) structs.UnixNano {
 	return r.end
 }
 
-// add gives a new entry its slot and its place in the table.
+// add assigns a new entry its slot and its place in the table.
 func (q *queue) add(e entry) int32 {
 	var id int32
 	if last := len(q.freeEntry) - 1; last >= 0 {

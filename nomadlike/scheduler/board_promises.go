@@ -39,7 +39,7 @@ func (p *promises) add(r *reservation) int {
 	return at
 }
 
-// drop gives up the reservation with a number.
+// drop drops the reservation with a number.
 func (p *promises) drop(at int) {
 	if p.kept[at].bounded {
 		p.boundCount--

@@ -201,7 +201,7 @@ func (b *Board) SetPriority(jobID string, priority structs.Priority) bool {
 	})
 }
 
-// Move gives a job another place within its tier, as an administrator may.
+// Move puts a job in another place within its tier, as an administrator may.
 func (b *Board) Move(jobID string, place uint64) bool {
 	return b.change(jobID, func(e *entry) {
 		subjob := *e.subjob

@@ -122,7 +122,7 @@ func dynamicPorts(ports []structs.PortRequest) int {
 	return count
 }
 
-// freeKept gives up the reservations of a partition queue.
+// freeKept drops the reservations of a partition queue.
 func (b *Board) freeKept(partition int32) {
 	for i, r := range b.promises.kept {
 		if r == nil || r.partition != partition {
@@ -304,7 +304,7 @@ func (p *pass) open(prof *profile, candidates []int32) []pick {
 }
 
 // nearest picks for rank 0 the node that is nearest to holding it, then the
-// nearest for the others. It gives nil when no node could ever give rank 0 its
+// nearest for the others. It returns nil when no node could ever give rank 0 its
 // ports.
 func (p *pass) nearest(n *need, prof *profile, candidates []int32, count int) []pick {
 	picks := p.open(prof, candidates)

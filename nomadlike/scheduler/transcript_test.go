@@ -190,7 +190,7 @@ func (w *world) lose(id subjobID, rank int, own bool) {
 	w.attempts[id] = &a
 }
 
-// move gives every subjob of a job another place.
+// move puts every subjob of a job in another place.
 func (w *world) move(jobID, where string) {
 	place := uint64(1)
 	if where == "last" {

@@ -12,7 +12,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// benchCluster gives servers over real raft, without disks, and three nodes
+// benchCluster returns servers over real raft, without disks, and three nodes
 // that answer at once.
 func benchCluster(b *testing.B, servers int) *cluster {
 	b.Helper()

@@ -10,7 +10,7 @@ import (
 // CardsOf returns the NPUs among the devices of a rank, as rank tables name them:
 // with their own addresses, in the order of their numbers. Without the facts of
 // one of them there are none, since half a table is worse than no table: NPUs
-// that a configuration declares have facts when it gives them a device_ip.
+// that a configuration declares have facts when it sets their device_ip.
 func CardsOf(node *structs.Node, ids []string) []structs.Card {
 	var cards []structs.Card
 	for i := range node.Devices {

@@ -69,7 +69,7 @@ func (t *fairQueue) reserve(who Asker) error {
 	return nil
 }
 
-// release gives a place back.
+// release frees a place.
 func (t *fairQueue) release(who Asker) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,7 +140,7 @@ func (t *fairQueue) withdraw(user string, mine chan struct{}) bool {
 	return true
 }
 
-// leave gives the turn to who is next.
+// leave passes the turn to the next in line.
 func (t *fairQueue) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -287,7 +287,7 @@ func processor(b *testing.B) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkFleet registers FLEET nodes and gives each a subjob of one batch.
+// BenchmarkFleet registers FLEET nodes and starts on each a subjob of one batch.
 // Connections are there before; a node is registered when it is welcomed, and
 // placed when it has heard of its work.
 func BenchmarkFleet(b *testing.B) {

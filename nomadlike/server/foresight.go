@@ -213,7 +213,7 @@ func (f *foresight) Preview(ctx context.Context, who Asker, ask func(*forecast.F
 	return ask(f.shown)
 }
 
-// Try gives ask a scheduler's board of its own with this server's newest state,
+// Try calls ask with a scheduler's board of its own with this server's newest state,
 // when it is the turn of the caller. It takes a moment, so it waits for others who
 // try, and for no look. Places are those of previews.
 func (f *foresight) Try(ctx context.Context, who Asker, ask func(*scheduler.Board)) error {

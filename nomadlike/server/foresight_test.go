@@ -77,7 +77,7 @@ func TestForecastsAreCalibrated(t *testing.T) {
 	})
 }
 
-// snapshots lets many ask at once, and gives what they got.
+// snapshots lets many ask at once, and returns what they got.
 func snapshots(t *testing.T, s *Server, knows uint64) map[*ForecastSnapshot]int {
 	var mu sync.Mutex
 	var group sync.WaitGroup

@@ -45,7 +45,7 @@ func (l *leader) next(ctx context.Context) (consensus.Leadership, bool) {
 	}
 }
 
-// leadUntilNews leads until there are other news, which it gives.
+// leadUntilNews leads until there are other news, which it returns.
 func (l *leader) leadUntilNews(ctx context.Context, news consensus.Leadership) (consensus.Leadership, bool) {
 	term, stop := context.WithCancel(ctx)
 	defer stop()

@@ -83,7 +83,7 @@ func patience(usual time.Duration, nodes int) time.Duration {
 const witnessesEnough = 2
 
 // Liveness decides which nodes live. It is a machine: every method takes the
-// time and what became known, changes the machine, and gives what is to be
+// time and what became known, changes the machine, and returns what is to be
 // done. It reads no clock, asks nobody, and is used by one goroutine. Times
 // are on one monotonic clock of its owner.
 //

@@ -288,7 +288,7 @@ func readError(err error) error {
 }
 
 // Consistent waits until this server's state holds everything that was
-// acknowledged before the call, whoever acknowledged it, and gives that state.
+// acknowledged before the call, whoever acknowledged it, and returns that state.
 func (p *proposals) Consistent(ctx context.Context) (*state.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, submitTimeout)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 
 // electionRounds is how many rounds an election of the two that are left may
 // take, each at most twice as long as the timings say. In two of three elections
-// the first gives no leader, since whoever does not miss the old one yet refuses;
+// the first elects no leader, since whoever does not miss the old one yet refuses;
 // in one of fifty the second one does not either. Four in a row fail once in 100,000
 // elections.
 const electionRounds = 4

@@ -71,7 +71,7 @@ func ipOf(addr net.Addr) string {
 }
 
 // RegisterWitness declares Agent.Witness, which servers and clients answer
-// alike. Gossip gives an agent's state in the own gossip view, "" where it is
+// alike. Gossip returns an agent's state in the own gossip view, "" where it is
 // unknown; it may be nil.
 func RegisterWitness(r *rpc.Server, pool *rpc.Pool, gossip func(id string) string) {
 	rpc.Unary(r, structs.MethodAgentWitness, rpc.FromServers,

@@ -23,7 +23,7 @@ func admitAndSubmit(ctx context.Context, server *Server, key string, job *struct
 	return id, err
 }
 
-// submit admits a job at a server and gives its id.
+// submit admits a job at a server and returns its id.
 func (c *cluster) submit(server int, job *structs.Job) string {
 	c.t.Helper()
 	id, err := admitAndSubmit(c.t.Context(), c.servers[server], "", job)

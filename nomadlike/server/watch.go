@@ -118,7 +118,7 @@ func (l *lifetime) now(at time.Time) time.Duration {
 	return l.lived
 }
 
-// learn tells the machine about nodes as the state has them now, and gives
+// learn tells the machine about nodes as the state has them now, and returns
 // the channel of their next change.
 func (w *watch) learn() <-chan struct{} {
 	snapshot := w.config.Store.Snapshot()
@@ -159,7 +159,7 @@ func (w *watch) execute(ctx context.Context, effect LivenessEffect) {
 }
 
 // start runs one order beside the watch, when there is a place for it; the
-// machine gives a lost order again.
+// machine issues a lost order again.
 func (w *watch) start(ctx context.Context, order func()) {
 	select {
 	case w.places <- struct{}{}:

@@ -146,7 +146,7 @@ func (w *Cluster) checkOld(m *machine) {
 	}
 }
 
-// checkPure is I14: the same input gives the same plan.
+// checkPure is I14: the same input leads to the same plan.
 func (w *Cluster) checkPure(input scheduler.Input, now structs.UnixNano, seed uint64, plan structs.Plan) {
 	again := scheduler.Schedule(input, now, seed)
 	if w.config.Break == PlantUnstableChoice && len(again.Gangs) > 0 {

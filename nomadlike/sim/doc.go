@@ -20,6 +20,6 @@
 // reads the clock; it is exercised by consensus' own tests and by real
 // clusters.
 //
-// Limits: one seed is one history; the same seed gives the same history on
+// Limits: one seed is one history; the same seed leads to the same history on
 // every machine (its trace hash is compared in the tests).
 package sim

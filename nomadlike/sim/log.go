@@ -176,7 +176,7 @@ func (s *stream) follow(next int64) {
 }
 
 // read reads from an offset, over a connection that may break after any byte,
-// and gives the offset from which to go on. Ranks write meanwhile.
+// and returns the offset from which to go on. Ranks write meanwhile.
 func (s *stream) read(next int64, breaks bool) (int64, error) {
 	w := s.m.w
 	left := len(s.truth) + 1

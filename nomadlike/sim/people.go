@@ -137,7 +137,7 @@ func (p *people) stop(wish *wish) {
 	p.w.log.propose(structs.CommandJobStop, "li", &structs.JobStop{JobID: wish.known, Reason: "not needed"}, func(structs.ApplyResult, error) {})
 }
 
-// release ends the debug holds of a job, or gives their devices back.
+// release ends the debug holds of a job, or frees their devices.
 func (p *people) release(wish *wish) {
 	what := structs.ReleaseHold
 	if p.w.chance(0.5) {

@@ -143,7 +143,7 @@ func (tx *txn) targets(jobID string, index *int) (*structs.Job, []*structs.Subjo
 	return job, subjobs, nil
 }
 
-// control gives a subjob a new Control, and every rank of its attempt too.
+// control sets a new Control of a subjob and of every rank of its attempt.
 func (tx *txn) control(job *structs.Job, before, after *structs.Subjob, control structs.Control) {
 	after.Control = &control
 	if before.Control.Holds() && !control.Paused && before.State == structs.JobRunning {

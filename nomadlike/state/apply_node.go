@@ -127,7 +127,7 @@ func applyNodeStatus(tx *txn, body *structs.NodeStatusChange) (structs.ApplyResu
 	return accepted()
 }
 
-// loseAllocs gives up everything that runs on a lost node: its devices stay
+// loseAllocs writes off everything that runs on a lost node: its devices stay
 // in quarantine, and the attempts it took part in end and queue again.
 func (tx *txn) loseAllocs(node *structs.Node) {
 	cause := structs.NewReason("reason.node_lost", "node", node.Name)
@@ -138,7 +138,7 @@ func (tx *txn) loseAllocs(node *structs.Node) {
 	}
 }
 
-// loseAlloc gives up one allocation.
+// loseAlloc writes off one allocation.
 func (tx *txn) loseAlloc(alloc *structs.Allocation, cause *structs.Reason) {
 	after := *alloc
 	after.Status, after.Step, after.Quarantined = structs.AllocLost, "", true

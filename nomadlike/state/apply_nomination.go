@@ -272,7 +272,7 @@ func nominationProblem(job *structs.Job, subjob *structs.Subjob, gang *structs.G
 	return feasible.GangProblem(job, subjob, withPorts(job, gang, on), on)
 }
 
-// withPorts gives a gang the ports that are free now. Where there are none it
+// withPorts assigns a gang the ports that are free now. Where there are none it
 // gets none, and feasibility says so.
 func withPorts(job *structs.Job, gang *structs.GangPlan, on feasible.View) *structs.GangPlan {
 	fitted := *gang

@@ -90,7 +90,7 @@ func (tx *txn) touchJobStatus(jobID string) {
 	tx.putJobStatus(&status)
 }
 
-// movePlace gives all live subjobs of a job a place, 0 for the one of their
+// movePlace puts all live subjobs of a job in a place, 0 for the one of their
 // submission.
 func (tx *txn) movePlace(job *structs.Job, place uint64, moved bool) {
 	for _, row := range tx.subjobs(job.ID) {
@@ -107,7 +107,7 @@ func (tx *txn) movePlace(job *structs.Job, place uint64, moved bool) {
 	tx.wakeSchedule()
 }
 
-// applyQueueMove gives a waiting job another place within its tier: before
+// applyQueueMove moves a waiting job to another place within its tier: before
 // another waiting job, before all, or behind all. A job that was moved forward
 // stands before those that fair share orders; one that was moved behind all
 // stands like any other again.
@@ -185,7 +185,7 @@ func (tx *txn) placeBefore(job *structs.Job, before string) uint64 {
 }
 
 // spread moves the neighbours of a position apart, as few as give room, and
-// gives the place in their middle. The whole tier always has room: it holds
+// returns the place in their middle. The whole tier always has room: it holds
 // fewer jobs than the log had indexes.
 func (tx *txn) spread(jobs []stand, at int) uint64 {
 	for reach := placeWindow; ; reach *= 2 {
@@ -216,7 +216,7 @@ func (tx *txn) spread(jobs []stand, at int) uint64 {
 	}
 }
 
-// shift gives the live subjobs of a job a place and leaves all else.
+// shift puts the live subjobs of a job in a place and leaves all else.
 func (tx *txn) shift(job *structs.Job, place uint64) {
 	for _, row := range tx.subjobs(job.ID) {
 		if row.Subjob.State.Terminal() || row.Subjob.Place == place {

@@ -14,7 +14,7 @@ import (
 // and follow from there.
 var ErrEventsDropped = errors.New("events after this place are not kept any more")
 
-// followBatch bounds the events that one call of Next gives.
+// followBatch bounds the events that one call of Next returns.
 const followBatch = 512
 
 // Follower reads the change stream: all events after a place, in the order
@@ -26,7 +26,7 @@ type Follower struct {
 	after structs.Cursor // everything up to here was given
 }
 
-// Follow returns the events after a place; behind the newest index it gives only
+// Follow returns the events after a place; behind the newest index it returns only
 // what is still to come.
 func (s *Store) Follow(after structs.Cursor) *Follower { return &Follower{store: s, after: after} }
 

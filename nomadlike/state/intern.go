@@ -8,7 +8,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// Decoding gives every row strings of its own. A hundred thousand jobs say the
+// Decoding makes every row strings of its own. A hundred thousand jobs say the
 // same few words, so those are kept once: this changes no row, only where its
 // bytes are.
 

@@ -30,7 +30,7 @@ func revived(t *testing.T, from *Store, revival structs.Revival) *Store {
 	return store
 }
 
-// scene is a store and the commands that a test gives it.
+// scene is a store and the commands that a test applies to it.
 type scene struct {
 	*Store
 	t     *testing.T

@@ -30,7 +30,7 @@ const (
 	tableForecasts   = "forecasts"
 )
 
-// The indexes beside "id". An index whose key function gives nil for a row
+// The indexes beside "id". An index whose key function returns nil for a row
 // does not list it.
 const (
 	indexID         = "id"
@@ -131,7 +131,7 @@ type keyRow struct {
 	Index uint64 `json:"index"`
 }
 
-// indexer gives the key of a row of type T; keys are unique by construction.
+// indexer returns the key of a row of type T; keys are unique by construction.
 // It serves reads too: their argument is the key, or the beginning of one.
 type indexer[T any] struct {
 	key func(T) []byte

@@ -27,7 +27,7 @@ type Snapshot struct {
 func (s *Store) Snapshot() *Snapshot { return &Snapshot{db: s.db.Txn(false)} }
 
 // Block waits until check, called with the newest state, is satisfied, and
-// gives that state. Check tells too which channel to wait on before it is
+// returns that state. Check tells too which channel to wait on before it is
 // asked again. The error is the context's.
 func (s *Store) Block(ctx context.Context, check func(*Snapshot) (satisfied bool, changed <-chan struct{})) (*Snapshot, error) {
 	for {
@@ -44,7 +44,7 @@ func (s *Store) Block(ctx context.Context, check func(*Snapshot) (satisfied bool
 	}
 }
 
-// WaitIndex waits until the command at index is applied, and gives a state
+// WaitIndex waits until the command at index is applied, and returns a state
 // that holds it.
 func (s *Store) WaitIndex(ctx context.Context, index uint64) (*Snapshot, error) {
 	return s.Block(ctx, func(snapshot *Snapshot) (bool, <-chan struct{}) {
@@ -169,7 +169,7 @@ func (s *Snapshot) JobNamed(project, name string) (JobView, bool) {
 	return s.view(row), true
 }
 
-// JobsWithPrefix gives up to limit jobs whose id begins with prefix.
+// JobsWithPrefix yields up to limit jobs whose id begins with prefix.
 func (s *Snapshot) JobsWithPrefix(prefix string, limit int) []JobView {
 	var views []JobView
 	for key := []byte(prefix); len(views) < limit; {
@@ -325,7 +325,7 @@ func (s *Snapshot) WatchAlloc(id string) <-chan struct{} {
 	return s.watchKey(tableAllocs, idKey(id))
 }
 
-// AllocsWithPrefix gives up to limit allocations whose id begins with prefix.
+// AllocsWithPrefix yields up to limit allocations whose id begins with prefix.
 func (s *Snapshot) AllocsWithPrefix(prefix string, limit int) []*structs.Allocation {
 	var allocs []*structs.Allocation
 	for alloc := range each[*structs.Allocation](s.db, tableAllocs, indexID, []byte(prefix)) {
@@ -391,7 +391,7 @@ func (s *Snapshot) NodesNamed(name string) []*structs.Node {
 	return withPrefix[*structs.Node](s.db, tableNodes, indexName, idKey(name))
 }
 
-// NodesWithPrefix gives up to limit nodes whose id begins with prefix.
+// NodesWithPrefix yields up to limit nodes whose id begins with prefix.
 func (s *Snapshot) NodesWithPrefix(prefix string, limit int) []*structs.Node {
 	var nodes []*structs.Node
 	for node := range each[*structs.Node](s.db, tableNodes, indexID, []byte(prefix)) {

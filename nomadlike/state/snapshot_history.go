@@ -9,7 +9,7 @@ import (
 )
 
 // PastRuns returns the ended attempts after the sequence number since, oldest
-// first; 0 gives all that are kept. Numbers rise by one, so a reader sees from
+// first; 0 returns all that are kept. Numbers rise by one, so a reader sees from
 // the first whether it missed some.
 func (s *Snapshot) PastRuns(since uint64) []*structs.PastRun {
 	runs := s.meta().runs
@@ -34,7 +34,7 @@ func (s *Snapshot) Forecast(jobID string, subjob int, attempt uint64) []structs.
 }
 
 // Forecasts iterates what was said about a job, each attempt of a subjob as
-// Forecast gives it. What was said about deleted jobs is kept too.
+// Forecast returns it. What was said about deleted jobs is kept too.
 func (s *Snapshot) Forecasts(jobID string) iter.Seq[[]structs.Forecast] {
 	return func(yield func([]structs.Forecast) bool) {
 		for row := range each[*forecastRow](s.db, tableForecasts, indexID, idKey(jobID)) {

@@ -122,7 +122,7 @@ func Check(command []byte) *structs.Error {
 // changed anything.
 type judge func(*txn) (structs.ApplyResult, *structs.Error)
 
-// reader decodes the body of a command and gives its judge.
+// reader decodes the body of a command and returns its judge.
 type reader func(decode wire.Decoder, body []byte) (judge, error)
 
 // read makes the reader of a command whose body is a T.

@@ -6,7 +6,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// upgradeFrom1 gives the rows of a stored state of version 1 what version 2
+// upgradeFrom1 fills in, in the rows of a stored state of version 1, what version 2
 // adds to them: places in the queue, pools of nodes, ends of time limits, and
 // what projects hold. What was used before is not known, so ledgers begin with
 // what runs now.

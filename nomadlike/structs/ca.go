@@ -42,7 +42,7 @@ type CARotate struct {
 	Past  []PastCA      `json:"past,omitempty"` // at most PastCAsMax
 }
 
-// CAOffer gives a server the CA that is about to take the place of the present
+// CAOffer sends a server the CA that is about to take the place of the present
 // one. It is answered like GossipKeyOffer.
 type CAOffer struct {
 	Certificate []byte `json:"certificate"` // PEM

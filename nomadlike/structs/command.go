@@ -160,7 +160,7 @@ type GangPlan struct {
 	Nominate bool         `json:"claim,omitempty"`
 }
 
-// RankPlacement gives one rank its node and what it holds there.
+// RankPlacement assigns one rank its node and what it uses there.
 type RankPlacement struct {
 	NodeID  string         `json:"node_id"`
 	Ports   map[string]int `json:"ports,omitempty"`
@@ -294,7 +294,7 @@ type ProjectDelete struct {
 	Name string `json:"name"`
 }
 
-// QueueMove gives a queued job another place within its tier: before another
+// QueueMove moves a queued job to another place within its tier: before another
 // queued job, first, or last.
 type QueueMove struct {
 	JobID  string `json:"job_id"`

@@ -473,7 +473,7 @@ func (j *Job) MaxRestarts() int {
 	return 0
 }
 
-// SpecAt is what a node gives under the alternative resources block with the
+// SpecAt is what a node contributes under the alternative resources block with the
 // given index: the block, and the parameter servers of the node that has most.
 func (j *Job) SpecAt(index int) Resources {
 	return withServers(j.block(index), j.serversMost())
@@ -490,7 +490,7 @@ func (j *Job) block(index int) Resources {
 // alternative with the given index: the spec, with fewer devices on the last
 // node of a whole gang where LastDevices says so. A size of as many nodes takes
 // the servers beside a worker as part of its share; one that counts them as
-// ranks gives each its own.
+// ranks has a share for each.
 func (j *Job) SpecOf(index, rank, size int) Resources {
 	if j.Servers() > 0 {
 		switch {

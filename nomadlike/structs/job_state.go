@@ -79,7 +79,7 @@ const (
 	StepResumed   JobStep = "resumed" // a user starts an ended job again
 )
 
-// Next is the one function that decides every transition of a job. It gives
+// Next is the one function that decides every transition of a job. It returns
 // the state after step, and false when the step is not legal in s.
 func (s JobState) Next(step JobStep) (JobState, bool) {
 	//exhaustive:enforce

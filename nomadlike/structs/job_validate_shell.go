@@ -99,7 +99,7 @@ func shellWord(command string) string {
 	return "'" + strings.ReplaceAll(command, "'", `'\''`) + "'"
 }
 
-// commandLine is the line of a job file that gives a command.
+// commandLine is the line of a job file that sets a command.
 func commandLine(command string) string {
 	return `command = "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`, "${", "$${", "%{", "%%{").Replace(command) + `"`
 }

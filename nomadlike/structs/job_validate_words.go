@@ -27,7 +27,7 @@ func SplitCommand(command string) ([]string, error) {
 }
 
 // ExpandCommand is SplitCommand that also replaces $NAME and ${NAME}, outside
-// single quotes, by what lookup gives. What it puts in is never split again.
+// single quotes, by what lookup returns. What it puts in is never split again.
 // The command word of a shell, as in bash -c "…", stays as it is: its
 // variables are that shell's, which may set them itself.
 // Names that lookup does not know become empty, as in a shell, and are listed

@@ -116,7 +116,7 @@ type GossipKeyReply struct {
 	Key []byte `json:"key,omitempty"`
 }
 
-// GossipKeyOffer gives a server a key that is about to be rotated in.
+// GossipKeyOffer sends a server a key that is about to be rotated in.
 type GossipKeyOffer struct {
 	Key []byte `json:"key"`
 }

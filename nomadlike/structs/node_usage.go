@@ -54,7 +54,7 @@ type DeviceAct string
 const (
 	DeviceClear DeviceAct = "clear" // forget its faults, without a test
 	DeviceReset DeviceAct = "reset" // reset and test it; nothing may run on it
-	// DeviceQuarantine gives it no new work until it is cleared; what runs on it
+	// DeviceQuarantine keeps new work off it until it is cleared; what runs on it
 	// goes on.
 	DeviceQuarantine DeviceAct = "quarantine"
 )

@@ -61,7 +61,7 @@ type PoolDefaults struct {
 	Task      TaskDefaults `json:"task,omitzero" since:"16"`
 }
 
-// TaskDefaults are what a pool or a project gives the tasks of jobs that say
+// TaskDefaults are what a pool or a project sets for the tasks of jobs that say
 // nothing of it. What the project says goes before what the pool says.
 type TaskDefaults struct {
 	Env       map[string]string `json:"env,omitempty" since:"16"`       // each variable that the job does not set

@@ -39,7 +39,7 @@ func (p *Project) SetDefaults(j *Job) []Default {
 	return d.chosen
 }
 
-// task gives the task of a job what a record says, where the job says nothing.
+// task fills in what a record says where the task of a job says nothing.
 func (d *defaulter) task(j *Job, t *TaskDefaults) {
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
 		if _, set := j.Task.Env[name]; set {
@@ -179,7 +179,7 @@ func (j *Job) deviceTotal(spec int) int {
 // Resolve returns a spec with its SKU multiples as cores, memory and devices, or
 // what the pool has against it; path is where the spec stands in the job. A
 // spec without SKU multiples stays as it is, and so does one that was resolved.
-// What the spec gives itself stands when it is within its multiples: cores and
+// What the spec sets itself stands when it is within its multiples: cores and
 // memory at most, of each kind of device exactly that many.
 func (p *Pool) Resolve(spec Resources, path string) (Resources, []Problem) {
 	if spec.SKU == 0 {

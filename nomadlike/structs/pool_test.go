@@ -216,7 +216,7 @@ func TestPoolDefaults(t *testing.T) {
 	}
 }
 
-// TestResolveIsWithinTheUnits: whatever a spec gives itself, what comes out is at
+// TestResolveIsWithinTheUnits: whatever a spec sets itself, what comes out is at
 // most its multiples, and asks for all their devices.
 func TestResolveIsWithinTheUnits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

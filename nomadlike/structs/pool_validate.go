@@ -44,7 +44,7 @@ func (p *Pool) Validate() []Problem {
 	return v.problems
 }
 
-// taskDefaults checks what a record gives to tasks.
+// taskDefaults checks what a record sets for tasks.
 func (v *validator) taskDefaults(t *TaskDefaults) {
 	v.env("defaults.env", t.Env)
 	if t.Arguments != "" {

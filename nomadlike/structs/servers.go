@@ -18,7 +18,7 @@ const (
 )
 
 // serverPortName starts the names under which a node's share holds the ports
-// of its servers, until Spread gives each its own.
+// of its servers, until Spread assigns each its own.
 const serverPortName = "ps-"
 
 // Servers is how many parameter servers stand beside the workers.

@@ -123,7 +123,7 @@ type ProposeReply struct {
 }
 
 // ApplyResult is what state.Apply returns for a command: Err when the state
-// refused it, and whatever the kind gives back.
+// refused it, and whatever the kind returns.
 type ApplyResult struct {
 	Err     *Error      `json:"err,omitempty"`
 	Plan    *PlanResult `json:"plan,omitempty"`
@@ -134,7 +134,7 @@ type ApplyResult struct {
 // ReadIndexRequest asks for an index that is not older than the request.
 type ReadIndexRequest struct{}
 
-// ReadIndexReply gives it.
+// ReadIndexReply carries it.
 type ReadIndexReply struct {
 	Index uint64 `json:"index"`
 }

@@ -162,7 +162,7 @@ func parseCode(text string) (uint32, error) {
 	return uint32(code), nil
 }
 
-// ring gives how many chips of a model are joined; 0: not known.
+// ring returns how many chips of a model are joined; 0: not known.
 func (c *Codes) ring(name string) int {
 	for _, ring := range c.Rings {
 		if strings.Contains(strings.ToLower(name), strings.ToLower(ring.Model)) {

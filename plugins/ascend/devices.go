@@ -97,7 +97,7 @@ func ringsOf(chips []Chip, codes *Codes) []string {
 		members[find(i)]++
 	}
 	// In order of the chips' numbers, so that names do not depend on the order
-	// in which the library gives them.
+	// in which the library returns them.
 	order := make([]int, len(chips))
 	for i := range order {
 		order[i] = i

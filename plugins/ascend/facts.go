@@ -14,13 +14,13 @@ type Library interface {
 	Open() *structs.Reason
 	// Source names what answers: "dcmi" or "npu-smi". Valid after Open.
 	Source() string
-	// Read gives all facts about the node's chips.
+	// Read returns all facts about the node's chips.
 	Read() (Facts, error)
 	// Glance asks all chips of the newest Read for their health alone.
 	Glance() ([]Glance, error)
 	// Sample measures all chips of the newest Read, by Chip.Key.
 	Sample() (map[Key]Sample, error)
-	// Close gives the library back; Open may follow.
+	// Close releases the library; Open may follow.
 	Close()
 }
 

@@ -46,7 +46,7 @@ func ParseHCCN(text string) map[int]Port {
 	return ports
 }
 
-// fillPorts gives chips the configured addresses where the library gave none.
+// fillPorts fills in the configured addresses of chips where the library reported none.
 func fillPorts(facts *Facts, ports map[int]Port) {
 	for i := range facts.Chips {
 		chip := &facts.Chips[i]

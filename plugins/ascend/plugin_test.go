@@ -43,7 +43,7 @@ func TestContract(t *testing.T) {
 	devicetest.Run(t, func(t *testing.T) device.Plugin { return startFake(t, NewFakeLibrary(4), "", nil) })
 }
 
-// follow gives the newest snapshot whenever it is asked, in a bubble.
+// follow returns a function that returns the newest snapshot, in a bubble.
 func follow(t *testing.T, p *Plugin) func() device.Snapshot {
 	snapshots := devicetest.Follow(t, p)
 	var last device.Snapshot

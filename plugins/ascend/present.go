@@ -26,7 +26,7 @@ func libraryPaths() []string {
 	return []string{"usr/local/dcmi/libdcmi.so", "usr/local/Ascend/driver/lib64/libdcmi.so", "usr/local/Ascend/driver/lib64/driver/libdcmi.so", "usr/lib64/libdcmi.so"}
 }
 
-// FindLibrary gives where the vendor's library lies; its bare name, for the
+// FindLibrary returns where the vendor's library lies; its bare name, for the
 // dynamic loader, when it is at none of the usual places.
 func FindLibrary(root string) string {
 	for _, path := range libraryPaths() {

@@ -220,7 +220,7 @@ func (t *Table) facts() Facts {
 	return facts
 }
 
-// modelName gives a chip one name, whether or not the tool leaves out the
+// modelName returns one name for a chip, whether or not the tool leaves out the
 // vendor's word.
 func modelName(name string) string {
 	if name == "" || strings.HasPrefix(strings.ToLower(name), "ascend") {

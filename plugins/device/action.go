@@ -96,7 +96,7 @@ func Judge(d *structs.Device, action Action, reason *structs.Reason) {
 	d.Attrs[AttrAction] = string(action)
 }
 
-// Cordoned gives copies of devices that take no new work, for reason. What
+// Cordoned returns copies of devices that take no new work, for reason. What
 // asks for more than that keeps its own reason.
 func Cordoned(devices []structs.Device, reason *structs.Reason) []structs.Device {
 	marked := Clone(devices)

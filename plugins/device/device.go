@@ -65,7 +65,7 @@ type Plugin interface {
 	Fingerprint(ctx context.Context) (<-chan Snapshot, error)
 
 	// Reserve says what a task needs so that it sees these devices and no
-	// others. It changes nothing on the devices; reserving one twice gives
+	// others. It changes nothing on the devices; reserving one twice returns
 	// the same answer. ErrUnknownDevice names an id that is not there.
 	Reserve(ctx context.Context, ids []string) (Reservation, error)
 

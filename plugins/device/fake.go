@@ -32,7 +32,7 @@ func NewFake(devices ...structs.Device) *Fake {
 	return f
 }
 
-// FakeDevices gives count healthy devices of a kind, four to a link group.
+// FakeDevices returns count healthy devices of a kind, four to a link group.
 func FakeDevices(kind string, count int) []structs.Device {
 	devices := make([]structs.Device, count)
 	for i := range devices {
@@ -119,7 +119,7 @@ func (f *Fake) Fingerprint(ctx context.Context) (<-chan Snapshot, error) {
 	return f.feed.Follow(ctx), nil
 }
 
-// find gives devices by id.
+// find returns devices by id.
 func (f *Fake) find(ids []string) ([]structs.Device, error) {
 	all := f.feed.Newest().Devices
 	var found []structs.Device
@@ -133,7 +133,7 @@ func (f *Fake) find(ids []string) ([]structs.Device, error) {
 	return found, nil
 }
 
-// Reserve gives each device its number and a variable that names them all.
+// Reserve sets each device's number and a variable that names them all.
 func (f *Fake) Reserve(ctx context.Context, ids []string) (Reservation, error) {
 	if err := f.wait(ctx); err != nil {
 		return Reservation{}, err
@@ -152,7 +152,7 @@ func (f *Fake) Reserve(ctx context.Context, ids []string) (Reservation, error) {
 	return Reservation{Env: map[string]string{"FAKE_VISIBLE_DEVICES": visible}, Nodes: []Node{{HostPath: "/dev/null", TaskPath: "/dev/fake", Access: "rw"}}}, nil
 }
 
-// Stats gives one figure for each device.
+// Stats sends one figure for each device.
 func (f *Fake) Stats(ctx context.Context, every time.Duration) (<-chan Stats, error) {
 	to := make(chan Stats)
 	go func() { // ends with ctx

@@ -104,7 +104,7 @@ func (f *Feed) Follow(ctx context.Context) <-chan Snapshot {
 	return to
 }
 
-// take gives a follower what it has not had yet.
+// take returns what a follower has not had yet.
 func (f *Feed) take(me *follower) (Snapshot, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

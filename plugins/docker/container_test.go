@@ -226,7 +226,7 @@ func TestEntrypoint(t *testing.T) {
 	}
 }
 
-// TestPlainErrors gives the errors of a spec that docker alone checks.
+// TestPlainErrors provokes the errors of a spec that docker alone checks.
 func TestPlainErrors(t *testing.T) {
 	t.Parallel()
 	d := open(t)

@@ -246,7 +246,7 @@ func (d inHostImage) Start(ctx context.Context, spec driver.TaskSpec) (driver.Ha
 	return d.Driver.Start(ctx, dressed(spec))
 }
 
-// dressed gives a task the image and the mounts that it needs.
+// dressed returns a task with the image and the mounts that it needs.
 func dressed(spec driver.TaskSpec) driver.TaskSpec {
 	if spec.Container == nil {
 		spec.Container = &driver.Container{Image: hostImage, Pull: driver.PullNever, Network: driver.NetworkNone}

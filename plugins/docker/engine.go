@@ -48,7 +48,7 @@ func newEngine(endpoint string) (*engine, error) {
 
 func (e *engine) close() { e.api.Close() }
 
-// told gives an error its meaning.
+// told translates an error.
 func told(act string, err error) error {
 	switch {
 	case err == nil:
@@ -115,7 +115,7 @@ func (e *engine) info(ctx context.Context) (engineInfo, error) {
 	return out, nil
 }
 
-// create makes a container and gives its id.
+// create makes a container and returns its id.
 func (e *engine) create(ctx context.Context, c *container) (string, error) {
 	config := &containertypes.Config{
 		Image: c.Image, Entrypoint: c.Entrypoint, Env: c.Env, User: c.User, Hostname: c.Hostname,

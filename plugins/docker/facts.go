@@ -109,7 +109,7 @@ func findIn(search, name string) bool {
 	return false
 }
 
-// enginePID gives the process behind the engine's socket, 0 when that cannot
+// enginePID returns the process behind the engine's socket, 0 when that cannot
 // be told.
 func enginePID(endpoint string) int {
 	connection, err := net.Dial("unix", strings.TrimPrefix(endpoint, "unix://"))

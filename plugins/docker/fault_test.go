@@ -24,7 +24,7 @@ import (
 // piece would be seen.
 const counting = `i=0; while :; do i=$((i+1)); echo $i; [ $((i % 20)) = 0 ] && sleep 0.005; done`
 
-// numbers checks that a log holds 1, 2, 3, … and gives the last.
+// numbers checks that a log holds 1, 2, 3, … and returns the last.
 func numbers(t *testing.T, spec driver.TaskSpec) int {
 	t.Helper()
 	text := drivertest.Log(t, spec, tasklog.Stdout)

@@ -15,7 +15,7 @@ type gate chan struct{}
 
 func newGate() gate { return make(gate, callsAtOnce) }
 
-// enter waits for a place. When it gives nil the caller calls leave.
+// enter waits for a place. When it returns nil the caller calls leave.
 func (g gate) enter(ctx context.Context) error {
 	select {
 	case g <- struct{}{}:

@@ -88,7 +88,7 @@ func (k *keeper) listen() (*taskinit.Conn, error) {
 	return connection, nil
 }
 
-// dial gives a connection to the task's init, handed through by the keeper.
+// dial returns a connection to the task's init, handed through by the keeper.
 func (k *keeper) dial() (*taskinit.Conn, error) {
 	connection, err := taskinit.Dial(k.dir, taskinit.ControlSocket)
 	if err != nil {

@@ -45,7 +45,7 @@ func digest(body []byte) string {
 }
 
 // push puts an image into the registry: links to the node's programs, some
-// ballast, and an environment. It gives the digest.
+// ballast, and an environment. It returns the digest.
 func (r *registry) push(t testing.TB, name, tag string, ballast int, env ...string) string {
 	t.Helper()
 	var plain, packed bytes.Buffer

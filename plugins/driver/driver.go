@@ -4,7 +4,7 @@
 //
 // Flow: client/prepare fills a TaskSpec; client/run calls Start, stores the
 // returned Handle in the node's store and then blocks in Wait. After a restart of the agent it
-// gives the stored Handle to Recover and waits again: whoever owns the task
+// passes the stored Handle to Recover and waits again: whoever owns the task
 // (a supervisor process, the container engine) outlives the agent and keeps
 // its exit code. plugins/host speaks the same contract to drivers in other
 // processes, through the adapter in plugins/driver/driverplugin.

@@ -45,7 +45,7 @@ type StartError struct {
 // Error returns the cause.
 func (e *StartError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the error made for users.
+// Unwrap returns the error made for users.
 func (e *StartError) Unwrap() error { return e.Err }
 
 // Result is the exit result of a task that ended by e at the given time.

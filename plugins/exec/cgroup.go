@@ -302,7 +302,7 @@ func (c *cgroupTree) remove(marker string) {
 }
 
 // kill kills what is in a task's cgroups, as far as they can do that, and
-// gives the ids of the processes found in them.
+// returns the ids of the processes found in them.
 func (c *cgroupTree) kill(marker string) (pids []int) {
 	for _, dir := range c.find(marker) {
 		// What these do not reach is found by other means.

@@ -15,7 +15,7 @@ import (
 	"nomadlike/plugins/exec"
 )
 
-// attributes gives what a driver's fingerprint says.
+// attributes returns what a driver's fingerprint says.
 func attributes(t testing.TB, d *exec.Driver) map[string]string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -24,7 +24,7 @@ import (
 	"nomadlike/plugins/exec/supervisor"
 )
 
-// stateOf gives what a handle says about its supervisor.
+// stateOf returns what a handle says about its supervisor.
 func stateOf(t testing.TB, handle driver.Handle) *supervisor.State {
 	t.Helper()
 	state, err := supervisor.DecodeState(handle.State)
@@ -123,7 +123,7 @@ func playAgent(stateDir, cgroupParent, isolation string) {
 }
 
 // killedAgent starts a task from another process, kills that with SIGKILL
-// and gives what it had stored. The task is not isolated, so that it knows
+// and returns what it had stored. The task is not isolated, so that it knows
 // the ids of its processes.
 func killedAgent(t *testing.T, stateDir string, spec driver.TaskSpec) driver.Handle {
 	t.Helper()
@@ -159,7 +159,7 @@ func killedAgentWith(t *testing.T, stateDir, isolation string, spec driver.TaskS
 	return handle
 }
 
-// openAt gives a driver on a given state directory.
+// openAt returns a driver on a given state directory.
 func openAt(t *testing.T, dir string) *exec.Driver {
 	t.Helper()
 	return open(t, func(c *exec.Config) { c.StateDir = dir })

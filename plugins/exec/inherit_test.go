@@ -28,7 +28,7 @@ func privileged(t *testing.T, set string) *exec.Driver {
 	})
 }
 
-// both runs a command line as a task and inside of one, and gives the words
+// both runs a command line as a task and inside of one, and returns the words
 // that it printed in each, and the supervisor.
 func both(t *testing.T, d *exec.Driver, line string) (task, inside []string, supervisor int) {
 	t.Helper()

@@ -95,7 +95,7 @@ func newIsolator(config *Config, cgroups *cgroupTree, program *program, work wor
 	return &isolator{config: config, cgroups: cgroups, program: program, work: work, log: log, probed: make(chan struct{})}
 }
 
-// level gives what isolation there is. The first call finds out, which takes
+// level returns what isolation there is. The first call finds out, which takes
 // as long as starting a few programs.
 func (i *isolator) level(ctx context.Context) (level, error) {
 	i.probing.Do(func() {
@@ -248,7 +248,7 @@ func (i *isolator) view(spec *driver.TaskSpec, l level) *supervisor.Isolation {
 // know.
 func allotted(user string) bool { return strings.Contains(user, ":") }
 
-// shut gives the outermost directory on the way to a task's own through which
+// shut returns the outermost directory on the way to a task's own through which
 // its user may not pass, none if there is no such directory. What lies in there is not
 // for the task anyway; so it is shown a directory with its own one alone.
 func shut(spec *driver.TaskSpec) []string {

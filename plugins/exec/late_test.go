@@ -28,7 +28,7 @@ func wireSpec(spec driver.TaskSpec) *supervisor.Spec {
 	}
 }
 
-// startLate gives a request to a supervisor whose agent is gone before it
+// startLate sends a request to a supervisor whose agent is gone before it
 // reads the first byte.
 func startLate(t *testing.T, tasksDir string, request *supervisor.Request) *osexec.Cmd {
 	t.Helper()

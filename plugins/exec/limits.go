@@ -14,7 +14,7 @@ import (
 	"nomadlike/plugins/exec/supervisor"
 )
 
-// limitNumber gives the kernel's number of a limit, -1 for none.
+// limitNumber returns the kernel's number of a limit, -1 for none.
 func limitNumber(name string) int {
 	// The numbers of Linux on every architecture that the supervisor is built
 	// for, by their order.
@@ -38,7 +38,7 @@ func hardLimit(name string) (int64, error) {
 
 // ulimits returns the limits of a task: what the job asks for, up to what the
 // administrator allows, else up to what the agent itself has; and what the
-// administrator gives every task.
+// administrator sets for every task.
 func (t *translator) ulimits(spec *driver.TaskSpec) ([]supervisor.Limit, error) {
 	wanted := slices.DeleteFunc(slices.Clone(t.config.Ulimits), func(given driver.Ulimit) bool {
 		return slices.ContainsFunc(spec.Ulimits, func(asked driver.Ulimit) bool { return asked.Name == given.Name })

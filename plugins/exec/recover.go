@@ -68,7 +68,7 @@ func (t *task) load(handle driver.Handle) {
 }
 
 // sweep kills what the supervisor of this task left behind when it died, and
-// gives how many processes that were and the ids of those that remain.
+// returns how many processes that were and the ids of those that remain.
 func (t *task) sweep() (killed int, unkillable []int) {
 	if t.state.BootID != t.home.bootID {
 		return 0, nil // the machine was restarted since

@@ -237,7 +237,7 @@ func exitResult(exit *supervisor.Exit) driver.ExitResult {
 	return result
 }
 
-// ask sends one request to the supervisor and gives its answer.
+// ask sends one request to the supervisor and returns its answer.
 func (t *task) ask(ctx context.Context, request *supervisor.Request) (*supervisor.Reply, error) {
 	select {
 	case <-t.ended:

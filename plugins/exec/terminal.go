@@ -12,7 +12,7 @@ import (
 	"nomadlike/plugins/exec/supervisor"
 )
 
-// openTerminal makes a pseudo terminal and gives the descriptors of our end and
+// openTerminal makes a pseudo terminal and returns the descriptors of our end and
 // of the command's. An isolated task has terminals of its
 // own, which it finds under their names.
 func (t *task) openTerminal() (master, terminal int, err error) {

@@ -35,7 +35,7 @@ func isolated(t testing.TB, change ...func(*exec.Config)) *exec.Driver {
 
 func private(c *exec.Config) { c.View = exec.ViewPrivate }
 
-// output runs a task to its end and gives what it has written.
+// output runs a task to its end and returns what it has written.
 func output(t *testing.T, d *exec.Driver, spec driver.TaskSpec) string {
 	t.Helper()
 	drivertest.Start(t, d, spec)

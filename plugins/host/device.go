@@ -112,7 +112,7 @@ func (p *DevicePlugin) Fingerprint(ctx context.Context) (<-chan device.Snapshot,
 
 // fingerprintOnce follows one life of the program, and then says that it is
 // down until the next one answers. Nothing has been heard since silent; it
-// gives since when nothing has been heard after it. A life that ends before it
+// returns since when nothing has been heard after it. A life that ends before it
 // has said anything ends no silence: a program that dies at each look would
 // otherwise be waited for anew each time, and its cards be thought well.
 func (p *DevicePlugin) fingerprintOnce(ctx context.Context, to chan<- device.Snapshot, silent time.Time) time.Time {
@@ -238,7 +238,7 @@ func (p *DevicePlugin) Stats(ctx context.Context, every time.Duration) (<-chan d
 	return measured, nil
 }
 
-// settle gives the loop a moment to notice that the program has died.
+// settle leaves the loop a moment to notice that the program has died.
 func (p *DevicePlugin) settle(ctx context.Context) {
 	timer := time.NewTimer(exitPoll)
 	defer timer.Stop()

@@ -1,4 +1,4 @@
-// Package host gives the client its drivers and device plugins: those built
+// Package host provides the client with its drivers and device plugins: those built
 // into the agent, and those of plugin_dir, each of these a program of its own
 // that is launched, watched and restarted here.
 //

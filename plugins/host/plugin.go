@@ -53,7 +53,7 @@ func newPlugin(config Config, each PluginConfig) *Plugin {
 	return p
 }
 
-// recoverTasks gives a new program the tasks that its predecessor had. A task
+// recoverTasks hands a new program the tasks that its predecessor had. A task
 // that it cannot take is left for its waiters to find out.
 func (p *Plugin) recoverTasks(ctx context.Context, to *driverplugin.Client) error {
 	p.tasks.Lock()

@@ -180,7 +180,7 @@ func parseRepeat(row repeatRow) (*Repeat, error) {
 	return &Repeat{Count: row.Count, Within: within, Action: action}, nil
 }
 
-// xid gives the rule for a numbered error.
+// xid returns the rule for a numbered error.
 func (a *Actions) xid(number int) Rule {
 	if rule, known := a.XIDs[number]; known {
 		return rule

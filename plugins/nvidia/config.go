@@ -132,7 +132,7 @@ func names(list []string, card *Card) bool {
 	return runtime.Named(list, card.UUID, card.Bus, card.Index)
 }
 
-// shareOf gives how a card is divided; nil: it is not.
+// shareOf returns how a card is divided; nil: it is not.
 func (s *Settings) shareOf(card *Card) *Share {
 	for i := range s.Share {
 		if len(s.Share[i].Cards) == 0 || names(s.Share[i].Cards, card) {

@@ -14,13 +14,13 @@ type Library interface {
 	// Open loads and initialises the library. The reason says why there is
 	// none to use; it is nil when there is.
 	Open() *structs.Reason
-	// Read gives all facts about the node's cards.
+	// Read returns all facts about the node's cards.
 	Read() (Facts, error)
 	// Sample measures all cards. Processes are listed with them.
 	Sample() ([]device.DeviceStats, error)
 	// Wait blocks until the driver reports events, at most for limit.
 	Wait(limit time.Duration) ([]Happening, error)
-	// Close gives the driver back, so that a card can be reset. Open may
+	// Close releases the driver, so that a card can be reset. Open may
 	// follow.
 	Close()
 }

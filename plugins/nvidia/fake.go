@@ -76,7 +76,7 @@ func (f *FakeLibrary) Sample() ([]device.DeviceStats, error) {
 	return all, err
 }
 
-// Wait gives events.
+// Wait returns events.
 func (f *FakeLibrary) Wait(limit time.Duration) ([]Happening, error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

@@ -81,7 +81,7 @@ func (h *Health) Resume(boot string) {
 	}
 }
 
-// Step takes what was seen and heard, and gives what is worth telling.
+// Step takes what was seen and heard, and returns what is worth telling.
 func (h *Health) Step(in Input, actions *Actions) []device.Event {
 	var events []device.Event
 	if in.Facts != nil {
@@ -235,7 +235,7 @@ func (u *Unit) conditions(card *Card, actions *Actions) []condition {
 	)
 }
 
-// rise gives by how much a count has risen since the last look, and remembers
+// rise returns by how much a count has risen since the last look, and remembers
 // it. What was before the first look is nobody's news, and a smaller count, as
 // after a reset, begins anew; a card that cannot say now says nothing.
 func rise(last **uint64, now *uint64) uint64 {

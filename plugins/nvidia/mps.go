@@ -165,7 +165,7 @@ func (m *mpsDaemons) quit(ctx context.Context, pipes string) bool {
 	return true
 }
 
-// ask has a daemon execute one command and gives its answer.
+// ask has a daemon execute one command and returns its answer.
 func (m *mpsDaemons) ask(ctx context.Context, pipes, command string) (string, error) {
 	program, err := m.find()
 	if err != nil {

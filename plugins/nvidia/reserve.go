@@ -16,7 +16,7 @@ import (
 // Nodes are the device nodes and files of this machine that tasks need.
 type Nodes struct {
 	Common []string // control nodes that are there, for instance /dev/nvidiactl
-	// Caps gives the capability nodes of MIG instances, by "<minor of the
+	// Caps are the capability nodes of MIG instances, by "<minor of the
 	// card>/<GPU instance>[/<compute instance>]".
 	Caps      map[string]string
 	Libraries []device.Mount // of the driver, for containers

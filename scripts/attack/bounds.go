@@ -19,7 +19,7 @@ import (
 )
 
 // run submits a job of project plain that runs a script of the shell on the node
-// that is not compromised, and gives its id.
+// that is not compromised, and returns its id.
 func (t *target) run(ctx context.Context, user *api.Client, name, script string) (string, error) {
 	return t.runOn(ctx, user, name, script, filepath.Base(filepath.Dir(t.other)))
 }
@@ -55,7 +55,7 @@ func (t *target) says(ctx context.Context, user *api.Client, id, text string) er
 	}
 }
 
-// ended waits for a job that fails, and gives why.
+// ended waits for a job that fails, and returns why.
 func (t *target) ended(ctx context.Context, id string) (string, error) {
 	for {
 		job, _, err := t.admin.Job(ctx, id, nil)
@@ -74,7 +74,7 @@ func (t *target) ended(ctx context.Context, id string) (string, error) {
 }
 
 // fill has a task take more of its node than one may have. scripts/attack.sh
-// gives nodes bounds of 64 MiB, 2,000 files and 4 MiB of logs for a rank.
+// sets for nodes bounds of 64 MiB, 2,000 files and 4 MiB of logs for a rank.
 func (t *target) fill(user *api.Client) {
 	nothing := func(context.Context) error { return nil }
 	for _, one := range []struct{ name, script, reason string }{

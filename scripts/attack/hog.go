@@ -16,7 +16,7 @@ import (
 const hogMax = 20 * time.Second
 
 // hog has a task take what its node has of everything but the disk, beside a job
-// of another project. scripts/attack.sh gives nodes a bound of 512 processes for
+// of another project. scripts/attack.sh sets for nodes a bound of 512 processes for
 // a rank.
 func (t *target) hog(user *api.Client) {
 	for _, one := range []struct{ name, script, says, reason string }{

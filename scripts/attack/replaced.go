@@ -88,7 +88,7 @@ func (t *target) replaced(ctx context.Context, stolen *auth.Credentials) error {
 	return nil
 }
 
-// attempts waits until a job of one rank runs in its second attempt, and gives
+// attempts waits until a job of one rank runs in its second attempt, and returns
 // the allocations of both.
 func (t *target) attempts(ctx context.Context, id string) (first, second string, err error) {
 	for {

@@ -113,7 +113,7 @@ func call[Req, Resp any](ctx context.Context, held *auth.Credentials, addr, meth
 	return err
 }
 
-// stream opens a stream at an agent with stolen credentials, asks, and gives the
+// stream opens a stream at an agent with stolen credentials, asks, and returns the
 // first answer's error.
 func stream[Req, Resp any](ctx context.Context, held *auth.Credentials, addr, method string, request *Req) error {
 	pool := rpc.NewPool(rpc.Dialer{Identity: rpc.NewIdentity(held)})
@@ -152,7 +152,7 @@ func ping(ctx context.Context, held *auth.Credentials, addr string) error {
 	return err
 }
 
-// hello registers at the first server, and gives the first answer's error.
+// hello registers at the first server, and returns the first answer's error.
 func (t *target) hello(ctx context.Context, held *auth.Credentials, node structs.Node) error {
 	pool := rpc.NewPool(rpc.Dialer{Identity: rpc.NewIdentity(held)})
 	defer pool.Close()

@@ -28,7 +28,7 @@ import (
 const nobody = "00000000000000000000000000000000"
 
 // ask sends one request to a route of the first server, with an id for {id},
-// and gives the status.
+// and returns the status.
 func (t *target) ask(ctx context.Context, route api.Route, id, token string) (int, error) {
 	var body io.Reader
 	if route.Request != nil {
@@ -64,7 +64,7 @@ func (t *target) browser(certificate *tls.Certificate) *http.Client {
 	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
 }
 
-// raw sends text to the first server and gives the first line of the answer.
+// raw sends text to the first server and returns the first line of the answer.
 func (t *target) raw(ctx context.Context, text string) (string, error) {
 	conn, err := secured(ctx, t.servers[0], careless())
 	if err != nil {

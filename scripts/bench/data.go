@@ -27,7 +27,7 @@ const (
 )
 
 // copying is one way to copy a directory; every repetition goes to a new place.
-// run gives how long it took until somebody could read all of the copy, and
+// run returns how long it took until somebody could read all of the copy, and
 // until all of it was on the disk.
 type copying struct {
 	name string

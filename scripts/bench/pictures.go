@@ -151,7 +151,7 @@ func pictureJob() *structs.Job {
 	return job
 }
 
-// longQueue fills the cluster and the queue, and gives the ids of what waits.
+// longQueue fills the cluster and the queue, and returns the ids of what waits.
 func longQueue(ctx context.Context, users []*asker) ([]string, error) {
 	all := make([]string, picturesRunning+picturesQueued)
 	errs := make([]error, len(users))

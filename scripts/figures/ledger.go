@@ -61,7 +61,7 @@ func (l line) measured(revision, date string) measured {
 	return m
 }
 
-// find gives the figure of a name, nil for none.
+// find returns the figure of a name, nil for none.
 func (l *ledger) find(name string) *figure {
 	for i := range l.Figures {
 		if l.Figures[i].Name == name {
@@ -198,7 +198,7 @@ const (
 	tableEnd   = "<!-- end -->\n"
 )
 
-// put gives the page with the ledger's table in it.
+// put returns the page with the ledger's table in it.
 func (l *ledger) put(page string) (string, error) {
 	head, rest, ok := strings.Cut(page, tableBegin)
 	_, tail, ended := strings.Cut(rest, tableEnd)

@@ -154,7 +154,7 @@ func run() int {
 	return exitHeld
 }
 
-// clientConfig gives every client cores, memory and cards to promise.
+// clientConfig sets for every client cores, memory and cards to promise.
 const clientConfig = `client {
   device "nemesis/card" {
     count = 4

@@ -8,7 +8,7 @@ import (
 
 const unreleased = "## Unreleased\n"
 
-// release gives the changelog in which the entries that are not released yet
+// release returns the changelog in which the entries that are not released yet
 // stand under a version, and the section of that version. A changelog that has the
 // version already stays as it is.
 func releaseChangelog(text, version string, day time.Time) (changed, section string, err error) {

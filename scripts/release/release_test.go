@@ -94,7 +94,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// unpack gives the directory that an archive holds.
+// unpack returns the directory that an archive holds.
 func unpack(t *testing.T) string {
 	t.Helper()
 	pressed, err := gzip.NewReader(bytes.NewReader(archived(t)))

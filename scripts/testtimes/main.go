@@ -53,7 +53,7 @@ func main() {
 	}
 }
 
-// read gives what ended, longest first. Lines that are no events, as compilers
+// read returns what ended, longest first. Lines that are no events, as compilers
 // print them, are passed over.
 func read(from io.Reader) (tests, packages []took, err error) {
 	lines := bufio.NewScanner(from)

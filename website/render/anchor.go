@@ -8,7 +8,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// anchors gives headings the ids that GitHub gives them, so that a link works
+// anchors assigns headings the ids that GitHub gives them, so that a link works
 // there and here: letters and digits of every script, which goldmark's own ids
 // leave out.
 type anchors struct{ taken map[string]int }

@@ -69,7 +69,7 @@ func (l *limiter) hold(key string, open bool, bytes int64) bool {
 	return true
 }
 
-// drop gives back what hold has counted.
+// drop releases what hold has counted.
 func (l *limiter) drop(key string, bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

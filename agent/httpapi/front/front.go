@@ -279,7 +279,7 @@ func (f *Front) decide(r *Request, find func(*Request) (auth.Object, error), han
 }
 
 // identify authenticates the caller and takes its place within the limits;
-// release gives the place back.
+// release frees the place.
 func (f *Front) identify(route api.Route, w http.ResponseWriter, r *http.Request) (Caller, func(), error) {
 	nothing := func() {}
 	peer := PeerKey(r.RemoteAddr)

@@ -29,7 +29,7 @@ func (r *Request) RestsOn(kind structs.RestKind, id string, version uint64) {
 	}
 }
 
-// Pool gives the record of a pool that the decision rests on, nil without one.
+// Pool returns the record of a pool that the decision rests on, nil without one.
 func (r *Request) Pool(snapshot *state.Snapshot, name string) *structs.Pool {
 	pool := snapshot.Pool(name)
 	version := uint64(0)
@@ -40,7 +40,7 @@ func (r *Request) Pool(snapshot *state.Snapshot, name string) *structs.Pool {
 	return pool
 }
 
-// Project gives the record of a project that the decision rests on, nil
+// Project returns the record of a project that the decision rests on, nil
 // without one.
 func (r *Request) Project(snapshot *state.Snapshot, name string) *structs.Project {
 	project := snapshot.Project(name)

@@ -43,7 +43,7 @@ func heads(t testing.TB) string {
 	return server.Listener.Addr().String()
 }
 
-// told sends text on one connection, in pieces of size bytes, and gives the
+// told sends text on one connection, in pieces of size bytes, and returns the
 // statuses and bodies of the answers, until the connection ends or has answered
 // wanted times.
 func told(t testing.TB, addr, text string, size, wanted int) []string {

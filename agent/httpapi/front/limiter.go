@@ -90,7 +90,7 @@ func (b *bucket) fill(now time.Time, rate, burst float64) {
 	b.at = now
 }
 
-// enter takes a place for one request; the returned function gives it back.
+// enter takes a place for one request; the returned function frees it.
 func (l *limiter) enter(key string, route api.Route) (func(), error) {
 	now := l.now()
 	stream := route.Stream == api.StreamNDJSON || route.Stream == api.StreamWebsocket || route.Blocking || route.Name == "allocations.logs" || route.Name == "jobs.file_content"

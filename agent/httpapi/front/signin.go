@@ -85,7 +85,7 @@ func (s *Sessions) offer(secret string) string {
 	return code
 }
 
-// accept gives the secret behind a code, once.
+// accept returns the secret behind a code, once.
 func (s *Sessions) accept(code string) (string, bool) {
 	hash := sha256.Sum256([]byte(code))
 	s.mu.Lock()
@@ -96,7 +96,7 @@ func (s *Sessions) accept(code string) (string, bool) {
 }
 
 // begin makes a session for the secret of a token, until then at the latest,
-// and gives the text of its cookie.
+// and returns the text of its cookie.
 func (s *Sessions) begin(secret, peer string, until time.Time) (text string, expires time.Time) {
 	now := s.now()
 	expires = now.Add(sessionLife)
@@ -177,7 +177,7 @@ func (s *Sessions) dropLocked(id sessionID) {
 	}
 }
 
-// find gives the session of a cookie, nil without one. A session that another
+// find returns the session of a cookie, nil without one. A session that another
 // server made, or this one before it was started anew, is taken in.
 func (s *Sessions) find(text, peer string) *session {
 	shown, good := s.seals().open(text)
@@ -366,7 +366,7 @@ func (f *Front) signOut(r *Request) (*api.SessionEnded, error) {
 	return &api.SessionEnded{}, nil
 }
 
-// setCookie gives the cookie for so many seconds; fewer than none take it away.
+// setCookie sets the cookie for so many seconds; fewer than none take it away.
 func setCookie(w http.ResponseWriter, text string, seconds int) {
 	http.SetCookie(w, &http.Cookie{
 		Name: sessionCookie, Value: text, Path: "/", MaxAge: seconds,

@@ -19,7 +19,7 @@ const (
 	pageIndex  = "index.html"
 	pageAssets = "/assets/" // their names carry a hash of their content
 	// pageNonce stands in the index where the nonce of one answer belongs: the
-	// page gives it to the style sheets that it makes while it runs.
+	// page hands it to the style sheets that it makes while it runs.
 	pageNonce = "__CSP_NONCE__"
 	nonceSize = 16 // bytes of randomness
 )
@@ -27,7 +27,7 @@ const (
 // Pages serves the web pages in files: index.html, and what is beside it,
 // each file as it is or packed as name.gz. Every path without a file shows
 // the index, which draws the page that the path names. Without an index it
-// gives nil, and Options.UI says how to build the pages.
+// returns nil, and Options.UI says how to build the pages.
 func Pages(files fs.FS) http.Handler {
 	index, err := fs.ReadFile(files, pageIndex)
 	if err != nil {

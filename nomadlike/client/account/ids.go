@@ -67,7 +67,7 @@ func OpenIDs(dir string, low, high int) (*IDs, error) {
 	return t, nil
 }
 
-// Of gives a project's id. An error means that it could not be kept, or that
+// of returns a project's id. An error means that it could not be kept, or that
 // none is left.
 func (t *IDs) of(project string) (int, error) {
 	t.mu.Lock()

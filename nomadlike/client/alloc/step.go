@@ -129,7 +129,7 @@ func (m *machine) assigned(e Assigned) {
 	}
 }
 
-// sendWarning gives a signal that does not end the command, once. One that this
+// sendWarning sends a signal that does not end the command, once. One that this
 // node does not know is not sent.
 func (m *machine) sendWarning() {
 	if m.Warning == nil || m.Warning.Seq == m.Warned || m.Force != ForceNone || m.recovering {
@@ -142,8 +142,8 @@ func (m *machine) sendWarning() {
 	m.give(Persist{m.of()}, Signal{m.of(), m.Warning.Signal})
 }
 
-// sendControl gives what people want of a running command, once for each
-// order. An agent that came back gives it again: a throttle may have ended with
+// sendControl sends what people want of a running command, once for each
+// order. An agent that came back sends it again: a throttle may have ended with
 // the one before, in the part of its cycle in which the command stands still.
 func (m *machine) sendControl() {
 	if m.Control == nil || m.Control.Seq == m.sentCtrl || m.Force != ForceNone || m.recovering {

@@ -44,7 +44,7 @@ type seen struct {
 	since time.Time // unchanged since this look
 }
 
-// Step takes a look at the directory at now, and gives the newest entry that
+// Step takes a look at the directory at now, and returns the newest entry that
 // matches pattern and is whole, once. An entry is whole that has not changed for
 // settledAfter, and at the end of its task
 //

@@ -326,7 +326,7 @@ func checkSum(f *File, got [sha256.Size]byte) error {
 	return nil
 }
 
-// setRights gives a finished file or directory the rights of its source.
+// setRights sets the rights of a finished file or directory to those of its source.
 func (c *copier) setRights(path string, mode fs.FileMode, o owner) error {
 	f, err := os.OpenFile(filepath.Join(c.dir, "tree", path), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if err != nil {

@@ -3,7 +3,7 @@
 //
 // Flow: Prepare lists a source, finds the copy that it has of exactly these
 // files or makes one with many readers at a time, verifies what it wrote, and
-// gives the directory. Use and Release say which allocation reads which copy;
+// returns the directory. Use and Release say which allocation reads which copy;
 // Sweep removes copies that nobody has used for long, and Prepare those that are
 // in the way, oldest first.
 //

@@ -54,7 +54,7 @@ type Listing struct {
 // Count is how many files there are.
 func (l *Listing) Count() int { return l.files.count }
 
-// Each gives the files one by one.
+// Each yields the files one by one.
 func (l *Listing) Each(yield func(f *File) error) error {
 	return l.files.each(func(_ int, f *File) error { return yield(f) })
 }

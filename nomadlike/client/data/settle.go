@@ -14,7 +14,7 @@ import (
 )
 
 // A job reads a copy as soon as it is complete: what the kernel has not yet
-// written to the disk it gives from its memory. That it is on the disk is noted
+// written to the disk it serves from its memory. That it is on the disk is noted
 // later, by a marker. A copy without one is believed during the boot in which it
 // was made, and in no other: after a crash of the machine it is a copy in the
 // making again, of which every part is verified. So a crash can lose a marker,

@@ -345,7 +345,7 @@ func (s *Store) publish(c *copier, key, user string) (Copy, error) {
 	return s.takeLocked(digest, user)
 }
 
-// nameLocked gives a copy its name. One of the same contents, found under other
+// nameLocked names a copy. One of the same contents, found under other
 // times, takes its place, unless that is not believed.
 func (s *Store) nameLocked(dir, digest string) error {
 	if _, err := os.Lstat(s.path("sets", digest)); err == nil {
@@ -483,7 +483,7 @@ func (s *Store) Release(user string) error {
 }
 
 // Sweep removes what nobody has used for the retention, and the uses of users
-// that are not live: of an agent that died before it could say so. It gives the
+// that are not live: of an agent that died before it could say so. It returns the
 // number of copies that were removed.
 func (s *Store) Sweep(live func(user string) bool) (removed int, err error) {
 	s.mu.Lock()

@@ -309,7 +309,7 @@ func (s verification) eachHeld(digest string, yield func(h *held) error) error {
 	return nil
 }
 
-// eachSampled gives a few parts of a copy by chance, without reading all of the
+// eachSampled yields a few parts of a copy by chance, without reading all of the
 // manifest: of a place in it the file is taken that begins next. So a file with
 // many chunks comes more often than a small one.
 func (s verification) eachSampled(digest string, yield func(part) error) error {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// held is how many bytes of memory what make gives takes, for each of n.
+// held is how many bytes of memory what make returns takes, for each of n.
 func retained(t *testing.T, n int, make func() any) int {
 	t.Helper()
 	var before, after runtime.MemStats

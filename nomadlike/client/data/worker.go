@@ -41,7 +41,7 @@ func newWorker(c *copier) *worker {
 	return &worker{c: c, buffer: make([]byte, bufferBytes), hash: sha256.New(), to: -1}
 }
 
-// close gives back the directories.
+// close closes the directories.
 func (w *worker) close() {
 	if w.from != nil {
 		w.from.Close()
@@ -124,7 +124,7 @@ func (w *worker) copy(ctx context.Context, p piece) error {
 
 // create opens the file of the copy. A file that is copied in one piece is made
 // with the rights that it will have, if the process may: nobody looks into a
-// copy in the making. rights gives it what it lacks.
+// copy in the making. rights sets what it lacks.
 func (w *worker) create(f *File, whole bool) (to int, rights func() error, err error) {
 	base, mode, flags := path.Base(f.Path), fs.FileMode(0o600), unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC
 	if whole {
@@ -150,7 +150,7 @@ func (w *worker) create(f *File, whole bool) (to int, rights func() error, err e
 	return to, func() error { return w.complete(f, to) }, nil
 }
 
-// complete gives a file that was made with its mode what that did not do.
+// complete sets what making a file with its mode did not set.
 func (w *worker) complete(f *File, to int) error {
 	if o := f.Owner; o.UID >= 0 && !(w.c.mine && o.UID == os.Geteuid() && o.GID == os.Getegid()) {
 		if err := unix.Fchown(to, o.UID, o.GID); err != nil {

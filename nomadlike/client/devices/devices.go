@@ -212,7 +212,7 @@ type Measurement struct {
 	device.DeviceStats
 }
 
-// Figures gives the newest measurement of every device, by its id: at most a
+// Figures returns the newest measurement of every device, by its id: at most a
 // few seconds old while its plugin answers.
 func (w *deviceWatch) figures() map[string]Measurement {
 	w.mu.Lock()

@@ -2,7 +2,7 @@
 // their file system: whoever writes more gets EDQUOT at once.
 //
 // Flow: Open looks whether the file system of a directory keeps project quotas;
-// Bound gives a fresh directory a project of its own, which everything that is made
+// Bound sets up a fresh directory with a project of its own, which everything that is made
 // below inherits, with limits; Free takes the limits away before the directory is
 // removed.
 //

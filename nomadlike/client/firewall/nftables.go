@@ -51,7 +51,7 @@ func NewNFTables(nodeID string) *NFTables {
 	return &NFTables{table: &nftables.Table{Name: "nomadlike_" + nodeID[:min(len(nodeID), 12)], Family: nftables.TableFamilyINet}}
 }
 
-// Replace implements Filter. The first call makes the table and gives up what an
+// Replace implements Filter. The first call makes the table and drops what an
 // earlier process has left in it; an error of it says that the kernel has no
 // nftables, or that the agent may not use them.
 func (n *NFTables) Replace(rules []Rule) error {
@@ -142,7 +142,7 @@ func (n *NFTables) dial() error {
 	return nil
 }
 
-// close gives the connection up, after an error too: answers may still be on their
+// close drops the connection, after an error too: answers may still be on their
 // way, and nothing is known of what is there.
 func (n *NFTables) close(err error) error {
 	n.made = false

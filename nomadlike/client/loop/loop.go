@@ -41,7 +41,7 @@ func NewInbox() *Inbox {
 	return &Inbox{inputs: make(chan func(*Loop), inputsMax), stopped: make(chan struct{})}
 }
 
-// Post gives the loop something to do; it is dropped once the loop has
+// Post hands the loop something to do; it is dropped once the loop has
 // stopped and nobody will drain it.
 func (b *Inbox) Post(f func(*Loop)) {
 	select {
@@ -55,7 +55,7 @@ func (b *Inbox) Post(f func(*Loop)) {
 	}
 }
 
-// Event gives the table an answer of the node's own work.
+// Event hands the table an answer of the node's own work.
 func (b *Inbox) Event(id string, e alloc.Event) {
 	b.Post(func(l *Loop) { l.Step(id, e) })
 }
@@ -238,19 +238,19 @@ func (l *Loop) Publish() {
 
 func (l *Loop) add(effects []alloc.Effect) { l.effects = append(l.effects, effects...) }
 
-// Step gives the table an event of an allocation.
+// Step hands the table an event of an allocation.
 func (l *Loop) Step(id string, e alloc.Event) { l.add(l.table.Step(id, e, l.config.Now())) }
 
-// Assign gives the table the servers' word.
+// Assign hands the table what the servers assign.
 func (l *Loop) Assign(a *structs.Assignments) { l.add(l.table.Assign(a, l.config.Now())) }
 
 // EndLease ends the strict allocations.
 func (l *Loop) EndLease() { l.add(l.table.EndLease(l.config.Now())) }
 
-// Resume gives the table what an earlier agent has stored.
+// Resume hands the table what an earlier agent has stored.
 func (l *Loop) Resume(states []alloc.State) { l.add(l.table.Resume(states, l.config.Now())) }
 
-// Adopt gives the table a task of which only its driver knew.
+// Adopt hands the table a task of which only its driver knew.
 func (l *Loop) Adopt(a *structs.Assignment, handle driver.Handle) {
 	l.add(l.table.Adopt(a, handle, l.config.Now()))
 }

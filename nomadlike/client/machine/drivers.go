@@ -85,7 +85,7 @@ func (h *Drivers) IsolatesNone() bool {
 	return word.Health == driver.Healthy && word.Attributes[structs.AttrIsolation] == structs.IsolationNone
 }
 
-// Healthy names the drivers that can start tasks, and gives their attributes.
+// Healthy names the drivers that can start tasks, and returns their attributes.
 func (h *Drivers) Healthy() (names []string, attributes map[string]string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -90,7 +90,7 @@ func (l *unkillableList) add(found []unkillableProcess) error {
 	return l.saveLocked()
 }
 
-// Look forgets the processes that are gone, and gives the rest.
+// Look forgets the processes that are gone, and returns the rest.
 func (l *unkillableList) look(alive func(unkillableProcess) bool) ([]unkillableProcess, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +150,7 @@ func (u *Unkillable) Note(allocID string, result *driver.ExitResult) {
 }
 
 // hanging finds the processes of a list that hang in the kernel now. A driver of
-// containers gives the numbers that they have there.
+// containers returns the numbers that they have there.
 func hanging(allocID, pids string) []unkillableProcess {
 	all, err := proctree.All()
 	if err != nil {

@@ -94,7 +94,7 @@ func openRoot(t testing.TB, dir string) *os.Root {
 }
 
 // TestEventsArriveInPieces: a file that grows byte by byte, over restarts of the
-// agent, gives every scalar once, and nothing of earlier attempts.
+// agent, returns every scalar once, and nothing of earlier attempts.
 func TestEventsArriveInPieces(t *testing.T) {
 	began := time.Now()
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "metrics.json")

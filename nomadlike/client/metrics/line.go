@@ -223,7 +223,7 @@ func valueAfter(line string, at int) (value float64, sign byte, next int, ok boo
 func fractional(text string) bool { return strings.ContainsAny(text, ".naN") }
 
 // stepWithin reads the place in an epoch, as in "Epoch: 2 [640/60000 (1%)]", and
-// gives the place in the training; -1 when there is none.
+// returns the place in the training; -1 when there is none.
 func stepWithin(rest string, epoch float64) int64 {
 	rest, ok := strings.CutPrefix(strings.TrimLeft(rest, " "), "[")
 	if !ok || epoch < 0 || epoch > 1<<30 {

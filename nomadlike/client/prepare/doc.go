@@ -3,7 +3,7 @@
 // have run.
 //
 // Flow: Prepare does one step after the other and returns what a start takes, or whose
-// fault it is that there is none; it may be repeated after a crash. Release gives back
+// fault it is that there is none; it may be repeated after a crash. Release frees
 // what a preparation holds.
 //
 // Limits: what a step has made stays until the allocation's directory goes.

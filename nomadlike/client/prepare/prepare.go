@@ -385,7 +385,7 @@ func (r *Preparer) CloseShell(p *Prepared) {
 	}
 }
 
-// Release gives back what a preparation holds.
+// Release frees what a preparation has taken.
 func (r *Preparer) Release(p *Prepared) {
 	r.CloseShell(p)
 	r.Guard.Leave(p.guarded)

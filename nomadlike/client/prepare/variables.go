@@ -14,7 +14,7 @@ import (
 const envFileMax = 64 << 10 // bytes
 
 // ReadEnvFile reads the variables that every task of a node has, as CANN's
-// set_env.sh gives them: lines [export ]NAME=value, whose values may name variables
+// set_env.sh sets them: lines [export ]NAME=value, whose values may name variables
 // of base and of earlier lines; comments and empty lines. Whatever else a shell
 // would do is an error.
 func ReadEnvFile(path string, base map[string]string) (map[string]string, error) {

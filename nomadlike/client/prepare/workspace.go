@@ -166,7 +166,7 @@ func dataMissing(place *workspace.Place, err error) *alloc.PrepareFailed {
 		"storage", place.Storage, "path", place.Path, "cause", words.Cause(err)))
 }
 
-// makeBelow makes a directory with those above it, below root, and gives what
+// makeBelow makes a directory with those above it, below root, and returns what
 // it has made to the task's user.
 func makeBelow(root *os.Root, below string, owner account.Owner) error {
 	made := ""

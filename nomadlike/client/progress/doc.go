@@ -3,7 +3,7 @@
 // watch), Pulse learns how long the task is used to be silent and tells when it
 // has been for too long (the hang watch).
 //
-// Flow: package client reads the log, gives each line to both, measures devices
+// Flow: package client reads the log, passes each line to both, measures devices
 // now and then, and hands on what they tell to the servers, where the verdict on
 // the whole gang falls (structs.JudgePace).
 //

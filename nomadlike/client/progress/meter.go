@@ -28,7 +28,7 @@ func NewMeter(policy structs.Performance) (*Meter, error) {
 	return &Meter{policy: policy, pattern: pattern}, nil
 }
 
-// Line takes a line of the log. It gives a finding when as many lines in a row
+// Line takes a line of the log. It returns a finding when as many lines in a row
 // as the policy says were on the bad side of the threshold, once for each row.
 // Lines without the figure change nothing.
 func (m *Meter) Line(line []byte) (structs.Slowness, bool) {

@@ -169,7 +169,7 @@ func (p *Pulse) stalls(now time.Duration) bool {
 	return false
 }
 
-// Tick looks whether the task is silent, or stalls. It gives what the servers should hear
+// Tick looks whether the task is silent, or stalls. It returns what the servers should hear
 // when that has changed: that it is, which devices are idle, that it has been
 // for the longest that is borne. A task that has never logged anything is told
 // of too, as mute, for its gang's sake.

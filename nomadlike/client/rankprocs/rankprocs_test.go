@@ -10,7 +10,7 @@ import (
 	"nomadlike/nomadlike/launch"
 )
 
-// start runs a script once for each of three processes and gives the exit code
+// start runs a script once for each of three processes and returns the exit code
 // and the lines that they wrote, sorted.
 func start(t *testing.T, script string) (code int, lines []string) {
 	t.Helper()

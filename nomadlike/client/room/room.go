@@ -169,7 +169,7 @@ func (r *Rooms) Bound(id string, asked int64) {
 	}
 }
 
-// Free gives the quota of an allocation up.
+// Free removes the quota of an allocation.
 func (r *Rooms) Free(id string) {
 	if r.quotas == nil {
 		return

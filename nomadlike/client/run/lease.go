@@ -68,7 +68,7 @@ func (e *Lease) Check(l *loop.Loop) {
 }
 
 // Save writes the lease for the next process of the agent, and for strict
-// tasks, while there are any, and gives it.
+// tasks, while there are any, and returns it.
 func (e *Lease) Save(l *loop.Loop) session.Lease {
 	lease := e.session.Lease()
 	if !l.HasStrict() || lease.From == e.from {

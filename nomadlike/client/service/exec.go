@@ -41,7 +41,7 @@ const (
 	RoleClient = "client"
 )
 
-// ExecStream is the answering end of an Alloc.Exec stream. Recv gives io.EOF
+// ExecStream is the answering end of an Alloc.Exec stream. Recv returns io.EOF
 // after the caller's last word and another error when the caller is gone.
 type ExecStream interface {
 	Send(*structs.ExecDown) error

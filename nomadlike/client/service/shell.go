@@ -19,7 +19,7 @@ import (
 	"nomadlike/plugins/driver"
 )
 
-// Open listens for the rank's remote shells, and gives the environment
+// Open listens for the rank's remote shells, and returns the environment
 // that tells the task where. Without need for it both are nil.
 func (s *Service) Open(a *structs.Assignment, owner account.Owner) (map[string]string, io.Closer, error) {
 	if !a.RanksReachEachOther() {

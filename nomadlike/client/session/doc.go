@@ -7,5 +7,5 @@
 // an Outbox until a server has them in the log, over any number of streams.
 //
 // Limits: it decides nothing about allocations and knows no transport; the
-// owner gives it an Opener. Outbox, Lease and Order are pure.
+// owner provides an Opener. Outbox, Lease and Order are pure.
 package session

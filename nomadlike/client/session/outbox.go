@@ -138,8 +138,8 @@ func (o *Outbox) Next() *structs.ReportBatch {
 	return batch
 }
 
-// Ack takes the acknowledgement of a batch and gives the reports that are
-// done with, ordered by allocation, after its notes. An unknown batch gives none.
+// Ack takes the acknowledgement of a batch and returns the reports that are
+// done with, ordered by allocation, after its notes. An unknown batch returns none.
 func (o *Outbox) Ack(ack structs.ReportAck) []Delivered {
 	flight, ok := o.flights[ack.Seq]
 	if !ok {

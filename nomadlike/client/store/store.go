@@ -45,10 +45,10 @@ type Store struct {
 // ErrDamaged is returned by Open when the file cannot be read as a store.
 var ErrDamaged = errors.New("the local store is damaged")
 
-// Open opens the store in dir, makes it when it is not there, and gives the
+// Open opens the store in dir, makes it when it is not there, and returns the
 // states it holds, in the order of their ids. A file that is not a store, or
-// that fails its checks, gives ErrDamaged; a store that another process has
-// open gives a *structs.Error.
+// that fails its checks, returns ErrDamaged; a store that another process has
+// open returns a *structs.Error.
 //
 // The states are read from the old file, which is only looked at, and written
 // into a new one that takes its place: damage that shows in no state is left
@@ -166,7 +166,7 @@ func fill(tx *bolt.Tx, states []alloc.State) error {
 	return nil
 }
 
-// SetAside renames a damaged store, so that a new one can be made, and gives
+// SetAside renames a damaged store, so that a new one can be made, and returns
 // the new name.
 func SetAside(dir string) (string, error) {
 	path := filepath.Join(dir, storeFile)

@@ -17,7 +17,7 @@ import (
 const adviceTail = 64 << 10
 
 // launchArgument is what a script says that does not take the argument which
-// torch.distributed.launch gives it: --local-rank since PyTorch 2, --local_rank before.
+// torch.distributed.launch passes to it: --local-rank since PyTorch 2, --local_rank before.
 var launchArgument = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`unrecognized arguments:[^\n]*(--local[-_]rank)\b`)
 })

@@ -52,7 +52,7 @@ func useOf(devices []string, figures map[string]devices.Measurement, now time.Ti
 }
 
 // step takes a look, at a time by the machine's own clock and by the node's, and
-// gives what is to be told; nil: nothing is. Pure but for the watch itself.
+// returns what is to be reported; nil: nothing is. Pure but for the watch itself.
 func (w *idleWatch) step(use idleUse, at time.Duration, now structs.UnixNano) *structs.IdleNote {
 	switch {
 	case use == useUnknown:

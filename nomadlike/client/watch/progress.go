@@ -185,7 +185,7 @@ func (p *progressWatch) read(ctx context.Context, stream string, fresh bool) {
 	}
 }
 
-// lines gives whole lines to the watches and returns what is left over.
+// lines passes whole lines to the watches and returns what is left over.
 func (p *progressWatch) lines(rest, data []byte) []byte {
 	now := p.watcher.Boottime()
 	p.mu.Lock()

@@ -70,7 +70,7 @@ func freeDevices(node *structs.Node, usage *structs.Usage, taken []*structs.Devi
 	return free
 }
 
-// chooseCounted gives each request its count of the free devices. When requests
+// chooseCounted assigns each request its count of the free devices. When requests
 // that overlap get into each other's way, any way to deal the devices out will
 // do.
 func chooseCounted(free []*structs.Device, requests []structs.DeviceRequest) ([]*structs.Device, bool) {
@@ -256,7 +256,7 @@ func answers(devices []*structs.Device, requests []structs.DeviceRequest) bool {
 	return ok
 }
 
-// deal gives each counted request its count of the devices, in any way that
+// deal assigns each counted request its count of the devices, in any way that
 // works; false when there is none: a small matching, found by augmenting paths.
 func deal(devices []*structs.Device, requests []structs.DeviceRequest) ([]*structs.Device, bool) {
 	holder := make([]int, len(devices)) // device -> seat, -1 when free

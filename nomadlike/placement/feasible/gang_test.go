@@ -45,7 +45,7 @@ func (p *parts) rdma() {
 	p.job.Resources[0].RDMA, p.node.Pool, p.pool = true, "p", &structs.Pool{Name: "p", RDMA: true}
 }
 
-// all asks for all devices and gives these.
+// all asks for all devices and returns these.
 func (p *parts) all(given ...string) {
 	p.job.Resources[0].Devices[0].Count, p.gang.Placements[0].Devices = structs.DevicesAll, given
 }
@@ -262,7 +262,7 @@ func TestGangWithRDMAStaysInOnePool(t *testing.T) {
 	}
 }
 
-// pooled gives every pool RDMA.
+// pooled sets RDMA in every pool.
 type pooled struct{ nodesOnly }
 
 func (pooled) Pool(name string) *structs.Pool { return &structs.Pool{Name: name, RDMA: true} }
@@ -298,7 +298,7 @@ func TestChooseDevicesStaysOnANUMANode(t *testing.T) {
 
 // TestChooseDevicesFindsWhatThereIs: it fails only when no way to deal the
 // devices out exists, stays in a link group or on a NUMA node when one has
-// enough, and what it gives is accepted.
+// enough, and what it returns is accepted.
 func TestChooseDevicesFindsWhatThereIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		node, usage := &structs.Node{ID: "n1"}, &structs.Usage{Devices: map[string]string{}}

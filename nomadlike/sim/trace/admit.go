@@ -84,7 +84,7 @@ func (r *replay) shape(pool, size int) *structs.Job {
 
 func bagOfCores(pool Pool) bool { return pool.Nodes*pool.GPUs > bagDevicesMax }
 
-// named gives a shape the identity of one job. Ids rise with submission. A limit
+// named returns a shape with the identity of one job. Ids rise with submission. A limit
 // bounds every estimate, so that a true one makes the estimate exact; nobody
 // enforces limits here, which some runs of real traces pass.
 func (r *replay) named(shape *structs.Job, traced *Job, number int) *structs.Job {

@@ -29,7 +29,7 @@ type cluster interface {
 	submit(now structs.UnixNano, t *task) error
 	// finish ends the run of a task that completed.
 	finish(now structs.UnixNano, t *task) error
-	// believe gives the scheduler new estimates of run times.
+	// believe hands the scheduler new estimates of run times.
 	believe(estimates scheduler.Estimates)
 	// decide lets the scheduler decide, and tells what it did, in order.
 	decide(now structs.UnixNano) ([]move, error)

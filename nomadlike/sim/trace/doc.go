@@ -4,7 +4,7 @@
 //
 // Flow: Read parses a trace (CSV of the columns below, or the Standard
 // Workload Format), ReadPools the sizes of the pools; Replay submits each job
-// at its time, lets it run for as long as it ran, and gives a Report. Generate
+// at its time, lets it run for as long as it ran, and returns a Report. Generate
 // makes synthetic traces for tests.
 //
 //	job_id,user,group,submit_s,start_s,duration_s,gpus,nodes,cpus,time_limit_s,state,name

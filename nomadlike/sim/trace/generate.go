@@ -47,7 +47,7 @@ func (w Workload) withDefaults() Workload {
 
 const day = 24 * time.Hour
 
-// Generate makes a trace and the pools that it is for. The same workload gives
+// Generate makes a trace and the pools that it is for. The same workload makes
 // the same trace on every machine of one architecture.
 //
 // What it imitates: users of very different zeal with a home pool, working
@@ -120,7 +120,7 @@ type plan struct {
 	crash        float64 // seconds after which it crashes, 0: it does not
 }
 
-// makePools gives half of the nodes to the first pool, half of the rest to the
+// makePools assigns half of the nodes to the first pool, half of the rest to the
 // second, and so on, at least one to each.
 func (g *generator) makePools() {
 	left := g.w.Nodes
@@ -277,7 +277,7 @@ func (p plan) seconds(scale float64) float64 {
 	return max(1, length)
 }
 
-// settle gives a job its run time, limit and end.
+// settle sets the run time, limit and end of a job.
 func (g *generator) settle(job *Job, p plan, scale float64) {
 	job.Duration = time.Duration(p.seconds(scale)) * time.Second
 	job.Limit = g.limit(&g.users[p.person], min(runMax, p.median*scale))

@@ -25,7 +25,7 @@ func written(t *testing.T, w Workload) string {
 	return b.String()
 }
 
-// TestGenerateSameSeed: the same seed gives the same bytes, another seed
+// TestGenerateSameSeed: the same seed makes the same bytes, another seed
 // others.
 func TestGenerateSameSeed(t *testing.T) {
 	w := Workload{Seed: 7, Jobs: 500, Days: 3, Users: 12, Pools: 2, Nodes: 6}

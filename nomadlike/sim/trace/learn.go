@@ -75,7 +75,7 @@ func runOf(t *task, end time.Duration) predict.Run {
 	return run
 }
 
-// learn gives the scheduler new estimates when they are due.
+// learn hands the scheduler new estimates when they are due.
 func (r *replay) learn() bool {
 	l := r.learner
 	if l == nil || len(l.runs) == 0 || r.now-l.at < learnEvery {

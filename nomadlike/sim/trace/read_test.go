@@ -188,7 +188,7 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// FuzzReadCSV: no bytes make Read panic, and what it takes it gives back.
+// FuzzReadCSV: no bytes make Read panic, and what it reads it writes back.
 func FuzzReadCSV(f *testing.F) {
 	for _, name := range []string{"small.csv", "columns.csv"} {
 		data, err := os.ReadFile(filepath.Join("testdata", name))

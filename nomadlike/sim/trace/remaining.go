@@ -119,7 +119,7 @@ func (c *remainingCluster) choose(pool *remainingPool, devices int) (stopped, st
 	return stopped, start
 }
 
-// sync implements cluster. What waits is on the board that it gives, which
+// sync implements cluster. What waits is on the board that it returns, which
 // decides by itself who yields: a forecast under this policy is close, not
 // exact.
 func (c *remainingCluster) sync() (*scheduler.Board, error) {

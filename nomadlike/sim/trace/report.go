@@ -26,7 +26,7 @@ type Statistics struct {
 }
 
 // Report is the outcome of a replay. It holds no time of the machine that
-// made it: the same replay gives the same bytes.
+// made it: the same replay writes the same bytes.
 type Report struct {
 	Statistics
 	*Score

@@ -42,7 +42,7 @@ func (c *stateCluster) send(now structs.UnixNano, kind structs.CommandKind, body
 	return nil
 }
 
-// state applies what was proposed, which nothing may refuse, and gives the
+// state applies what was proposed, which nothing may refuse, and returns the
 // newest state.
 func (c *stateCluster) state() (*state.Snapshot, error) {
 	for _, result := range c.store.ApplyBatch(c.log) {

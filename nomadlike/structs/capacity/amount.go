@@ -2,7 +2,7 @@ package capacity
 
 import "math"
 
-// Amount is so much of what a node gives to work. Free amounts may be negative:
+// Amount is so much of what a node has for work. Free amounts may be negative:
 // a node can come back smaller than what it holds.
 type Amount struct {
 	CPU     int64 // thousandths of a core

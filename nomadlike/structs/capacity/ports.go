@@ -6,7 +6,7 @@ import "slices"
 // that copies of a cluster's nodes may share it.
 type Ports []int32
 
-// PortsOf sorts a list that its caller gives away.
+// PortsOf sorts a list that its caller no longer uses.
 func PortsOf(list []int32) Ports {
 	slices.Sort(list)
 	return slices.Compact(list)

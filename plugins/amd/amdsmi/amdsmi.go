@@ -69,7 +69,7 @@ func (l *Library) Open() *structs.Reason {
 	})
 }
 
-// Close gives the driver back.
+// Close releases the driver.
 func (l *Library) Close() {
 	l.call("amdsmi_shut_down")
 	l.Unload()

@@ -219,7 +219,7 @@ func address(b *buffer) string {
 	return ""
 }
 
-// memory gives total and used bytes.
+// memory returns total and used bytes.
 func (l *Library) memory(key ascend.Key) (total, used uint64, ok bool) {
 	var b buffer
 	if l.call("dcmi_get_device_hbm_info", key.Card, key.Chip, &b) == success && b.U64(0) > 0 {

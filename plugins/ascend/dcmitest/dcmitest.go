@@ -1,4 +1,4 @@
-// Package dcmitest gives tests an Ascend machine: a libdcmi.so that is compiled
+// Package dcmitest provides tests with an Ascend machine: a libdcmi.so that is compiled
 // from testdata/fakelib and does what a text file says.
 //
 // Flow: Build compiles it, New makes the file that drives it; a test writes
@@ -15,7 +15,7 @@ import (
 	"nomadlike/plugins/device/fakelib"
 )
 
-// Build compiles the library without the named functions and gives its path.
+// Build compiles the library without the named functions and returns its path.
 func Build(t testing.TB, hidden ...string) string {
 	t.Helper()
 	return fakelib.Library{Name: "libdcmi.so", Source: "testdata/fakelib/fake_dcmi.c"}.Build(t, hidden...)

@@ -84,7 +84,7 @@ func (l *Library) agree() int {
 	return ret
 }
 
-// Close gives the driver back.
+// Close releases the driver.
 func (l *Library) Close() {
 	l.Call("cndevRelease")
 	l.Unload()

@@ -55,7 +55,7 @@ func toStatus(err error) error {
 // complaintMax bounds what a plugin's own words add to an error.
 const complaintMax = 500
 
-// fromStatus gives back the error that toStatus took, or says that the
+// fromStatus returns the error that toStatus took, or says that the
 // plugin itself cannot answer. ctx is the caller's own: when that has ended,
 // its error counts.
 func fromStatus(ctx context.Context, err error) error {

@@ -43,7 +43,7 @@ func (s *server) Configure(_ context.Context, r *proto.ConfigureRequest) (*proto
 	return &proto.ConfigureResponse{}, nil
 }
 
-// plugin gives what Configure has made.
+// plugin returns what Configure has made.
 func (s *server) plugin() (device.Plugin, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,7 +25,7 @@ const limit = 20 * time.Second
 // soon is how long a call may take to notice that its context was cancelled.
 const soon = 5 * time.Second
 
-// Open gives a plugin to test; it registers its own cleanup.
+// Open returns a plugin to test; it registers its own cleanup.
 type Open func(t *testing.T) device.Plugin
 
 // Run checks every part of the contract.
@@ -55,7 +55,7 @@ func Follow(t testing.TB, p device.Plugin) <-chan device.Snapshot {
 	return snapshots
 }
 
-// Await receives until a snapshot satisfies a condition, and gives that one
+// Await receives until a snapshot satisfies a condition, and returns that one
 // with all events seen on the way.
 func Await(t testing.TB, snapshots <-chan device.Snapshot, what string, holds func(device.Snapshot) bool) device.Snapshot {
 	t.Helper()

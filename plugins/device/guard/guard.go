@@ -42,7 +42,7 @@ func New() *Guard {
 }
 
 // Take waits for the turn of a kind of call, for a caller that wants to keep
-// that kind from happening. Done gives the turn to the next one.
+// that kind from happening. Done passes the turn to the next one.
 func (g *Guard) Take(ctx context.Context, kind string) (done func(), err error) {
 	done = func() { g.pass(kind) }
 	g.mu.Lock()
@@ -72,7 +72,7 @@ func (g *Guard) Take(ctx context.Context, kind string) (done func(), err error) 
 	return nil, ctx.Err()
 }
 
-// pass gives the turn of a kind to whoever has waited longest.
+// pass passes the turn of a kind to whoever has waited longest.
 func (g *Guard) pass(kind string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

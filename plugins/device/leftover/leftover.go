@@ -46,14 +46,14 @@ type Facts struct {
 
 // Door is what End needs of the world.
 type Door interface {
-	// Look gives the facts of a process.
+	// Look returns the facts of a process.
 	Look(pid int) Facts
 	// Kill ends the process that had these facts; one that has taken over its
 	// number since stays.
 	Kill(pid int, facts Facts) error
 }
 
-// List gives the processes on each of the asked devices.
+// List returns the processes on each of the asked devices.
 type List func(ctx context.Context, ids []string) (map[string][]device.Process, error)
 
 // End cleans devices. It returns what it has found on each, in the order of

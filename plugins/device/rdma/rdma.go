@@ -133,7 +133,7 @@ func readNet(root, name string) (Net, bool) {
 	return lookAt(root, name), true
 }
 
-// With gives an inventory to which an interface was added, whatever its kind,
+// With returns an inventory to which an interface was added, whatever its kind,
 // unless it is there already: for who depends on one. The given inventory is
 // not changed. An interface that has vanished is not added.
 func (i Inventory) With(root, name string) Inventory {

@@ -49,7 +49,7 @@ type Fault struct {
 	Reason *structs.Reason `json:"reason"`
 }
 
-// Step takes what is seen now and gives what is wrong, by link. Links that
+// Step takes what is seen now and returns what is wrong, by link. Links that
 // were down at the first look are not reported: nobody may have meant to use
 // them.
 func (w *Watch) Step(seen Inventory, now time.Time) []Fault {

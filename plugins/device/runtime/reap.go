@@ -70,7 +70,7 @@ func (r *reaping) suspicious(one *device.Reaped) bool {
 	return known && int64(used) > r.usedMax && len(one.Unkillable)+len(one.Foreign)+len(one.Live) == 0
 }
 
-// settle gives the driver a moment to free the memory of empty devices.
+// settle leaves the driver a moment to free the memory of empty devices.
 func (r *reaping) settle(ctx context.Context, limit time.Duration, reaped []device.Reaped) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

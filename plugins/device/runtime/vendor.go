@@ -19,7 +19,7 @@ type Library[F any] interface {
 	Open() *structs.Reason
 	// Read returns all facts about the node's cards.
 	Read() (F, error)
-	// Close gives the driver back, so that a card can be reset. Open may
+	// Close releases the driver, so that a card can be reset. Open may
 	// follow.
 	Close()
 }

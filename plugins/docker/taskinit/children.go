@@ -72,7 +72,7 @@ func (c *children) start(p command) (int, <-chan syscall.WaitStatus, *taskproc.F
 	return pid, exit, nil
 }
 
-// raiseOOMScore lets the next child inherit a higher score, and gives what
+// raiseOOMScore lets the next child inherit a higher score, and returns what
 // undoes it for this process.
 func (c *children) raiseOOMScore() func() {
 	var before [16]byte
@@ -99,7 +99,7 @@ func (c *children) signalAll(signal syscall.Signal) {
 	_ = syscall.Kill(-1, signal) // nobody there is fine
 }
 
-// killAll kills everything in the container and gives the ids of what does
+// killAll kills everything in the container and returns the ids of what does
 // not die.
 func (c *children) killAll() []int {
 	c.Close()

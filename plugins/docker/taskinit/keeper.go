@@ -252,7 +252,7 @@ func (k *keeper) attend(link *Conn) {
 	}
 }
 
-// tell gives an order to the init, if there is one to hear it.
+// tell passes an order to the init, if there is one to hear it.
 func (k *keeper) tell(o order, descriptors ...int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -213,7 +213,7 @@ func (c *Conn) Send(message any, descriptors ...int) error {
 	return c.Write(data, descriptors...)
 }
 
-// Receive reads the next message and gives the descriptors that came with it,
+// Receive reads the next message and returns the descriptors that came with it,
 // which the caller owns. It reads not one byte more than the message.
 func (c *Conn) Receive(into any) ([]int, error) {
 	body, descriptors, err := c.Read(MessageBytesMax)

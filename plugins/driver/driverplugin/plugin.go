@@ -64,7 +64,7 @@ func (a *Adapter) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 	return nil
 }
 
-// GRPCClient gives the host's *Client.
+// GRPCClient returns the host's *Client.
 func (a *Adapter) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.ClientConn) (any, error) {
 	return &Client{service: proto.NewDriverServiceClient(c)}, nil
 }

@@ -26,7 +26,7 @@ const limit = 90 * time.Second
 // idRoom is what a test may add to the id of a Spec.
 const idRoom = 8
 
-// Open gives a driver to test; it registers its own cleanup. Each part of the
+// Open returns a driver to test; it registers its own cleanup. Each part of the
 // contract calls it once, first of all: parts whose Open calls t.Parallel run
 // beside each other.
 type Open func(t *testing.T) driver.Driver
@@ -96,7 +96,7 @@ func Wait(t testing.TB, d driver.Driver, id driver.TaskID) driver.ExitResult {
 	return result
 }
 
-// Log gives all that a task has written to a stream.
+// Log returns all that a task has written to a stream.
 func Log(t testing.TB, spec driver.TaskSpec, stream string) string {
 	t.Helper()
 	var text bytes.Buffer

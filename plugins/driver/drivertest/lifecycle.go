@@ -145,7 +145,7 @@ func checkEnvironment(t *testing.T, out, dir string) {
 // node, whatever process ids they have in their own namespace.
 const markName = "DRIVERTEST_MARK"
 
-// marked gives a task a mark and returns the whole variable.
+// marked sets a mark in a task's environment and returns the whole variable.
 func marked(spec *driver.TaskSpec) string {
 	mark := markName + "=" + spec.TaskDir
 	spec.Env = append(spec.Env, mark)

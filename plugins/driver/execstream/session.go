@@ -2,7 +2,7 @@
 // a task: pipes or a terminal between the caller and the command, window sizes
 // and signals on their way in.
 //
-// A driver makes a Session (Pipes, Terminal), gives the command's descriptors
+// A driver makes a Session (Pipes, Terminal), hands the command's descriptors
 // (Theirs) to the program beside the task, and calls Relay, which copies until
 // the command has ended.
 //
@@ -123,7 +123,7 @@ func waitable(fd int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "exec stream"), nil
 }
 
-// Theirs gives the command's standard streams, one for a terminal or three;
+// Theirs returns the command's standard streams, one for a terminal or three;
 // they stay the session's.
 func (s *Session) Theirs() []int { return s.theirs }
 
@@ -146,7 +146,7 @@ func (s *Session) Close() {
 }
 
 // Relay copies the streams of the running command until wait returns, and
-// what it has written by then. wait gives an error when nobody can tell of the
+// what it has written by then. wait returns an error when nobody can tell of the
 // command's end any more; what the command still writes then goes nowhere.
 // signal passes a signal on.
 func (s *Session) Relay(streams driver.Streams, signal func(number syscall.Signal), wait func() error) error {

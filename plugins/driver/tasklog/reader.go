@@ -60,7 +60,7 @@ type Chunk struct {
 	Marks  []Mark // with Times: the last one not behind Offset, and those within Data; valid until emit returns
 }
 
-// Read gives the asked part of a stream to emit, in order, and returns when
+// Read passes the asked part of a stream to emit, in order, and returns when
 // it is done, when emit returns an error (which is handed on), or when ctx is
 // cancelled (ctx's error). A stream without any file is empty, and one whose
 // directory does not exist is an error that satisfies errors.Is(os.ErrNotExist).
@@ -345,7 +345,7 @@ func (r *reader) tailLines(segments []segment, starts []int64, end int64) (int64
 	return starts[0], nil
 }
 
-// countBack counts newlines of one segment from its end and gives the offset
+// countBack counts newlines of one segment from its end and returns the offset
 // behind the one that precedes the wanted lines.
 func (r *reader) countBack(file *os.File, size, start, end int64, block []byte, newlines *int) (int64, bool, error) {
 	for size > 0 {

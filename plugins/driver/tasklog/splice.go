@@ -16,7 +16,7 @@ const (
 // Splice waits for bytes in a pipe and moves what is there into the stream,
 // within the kernel: bytes are in the pipe or in a file at every moment, so
 // that not one is lost or doubled when the writing process is killed and
-// another one goes on with the same pipe. It gives io.EOF at the pipe's end.
+// another one goes on with the same pipe. It returns io.EOF at the pipe's end.
 // What cannot be written is dropped and counted, as by Write. A Writer that
 // splices must do so from its first byte on; the pipe must be blocking.
 func (w *Writer) Splice(pipe int) error {

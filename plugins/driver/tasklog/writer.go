@@ -136,7 +136,7 @@ func (w *Writer) confess() {
 	}
 }
 
-// append writes data over as many segments as it takes and gives the number
+// append writes data over as many segments as it takes and returns the number
 // of bytes that found no room; the cause is kept.
 func (w *Writer) append(data []byte) (left int) {
 	for len(data) > 0 {

@@ -37,7 +37,7 @@ func EncodeMessage(message any, limit int) ([]byte, error) {
 	return append(data, body...), nil
 }
 
-// ReadMessage reads the body of one message. It gives io.EOF when the stream
+// ReadMessage reads the body of one message. It returns io.EOF when the stream
 // ends before its first byte and io.ErrUnexpectedEOF when it ends within.
 func ReadMessage(from io.Reader, limit int) ([]byte, error) {
 	var header [headerBytes]byte

@@ -40,7 +40,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// pair gives two connected ends.
+// pair returns two connected ends.
 func pair(t *testing.T) (*Conn, *Conn) {
 	t.Helper()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

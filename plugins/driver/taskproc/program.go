@@ -97,7 +97,7 @@ func Explain(name, path, dir string, err error) *Failure {
 	return Refuse(0, "start_refused", "command", name, "cause", err.Error())
 }
 
-// interpreter gives what a script's first line asks for, or the loader that a
+// interpreter returns what a script's first line asks for, or the loader that a
 // program without one needs.
 func interpreter(path string) string {
 	file, err := os.Open(path)
@@ -144,7 +144,7 @@ func Overlay(base, more []string) []string {
 	return merged
 }
 
-// Errno gives the kernel's error inside the error of a file, or err itself.
+// Errno returns the kernel's error inside the error of a file, or err itself.
 func Errno(err error) error {
 	if path, ok := err.(*os.PathError); ok {
 		return path.Err

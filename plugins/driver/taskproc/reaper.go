@@ -48,7 +48,7 @@ func (r *Reaper) setClosed(closed bool) {
 	r.mu.closed = closed
 }
 
-// Fork runs start, which makes a child, and gives the channel that receives
+// Fork runs start, which makes a child, and returns the channel that receives
 // the child's exit once. No exit is missed, however fast it comes.
 func (r *Reaper) Fork(start func() (int, error)) (int, <-chan syscall.WaitStatus, error) {
 	r.mu.Lock()

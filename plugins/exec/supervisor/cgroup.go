@@ -174,7 +174,7 @@ func (c *cgroups) cpuNS() (uint64, bool) {
 	return 0, false
 }
 
-// readCounter gives the number behind a line's prefix, 0 for none.
+// readCounter returns the number behind a line's prefix, 0 for none.
 func readCounter(path, prefix string) uint64 {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -20,7 +20,7 @@ var ErrHeld = errors.New("record is held")
 // of an empty record can keep it from coming, and one that does not get it
 // has to wait. The kernel drops the lock of who dies.
 
-// hold takes the lock of a record, without waiting, and gives what the file
+// hold takes the lock of a record, without waiting, and returns what the file
 // is then. One that has lost its name counts as held: it is not the record.
 func hold(file *os.File) (*syscall.Stat_t, error) {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -68,7 +68,7 @@ func ClaimRecord(dir, taskID string) (*Claim, Record, error) {
 // WriteExit records the end of the task, durably.
 func (c *Claim) WriteExit(exit *Exit) error { return c.record.writeExit(exit) }
 
-// Release gives the record up. Called once.
+// Release unlocks the record. Called once.
 func (c *Claim) Release() {
 	c.record.release()
 	c.record.close()

@@ -21,7 +21,7 @@ func commonNodes() []string {
 // memory, whatever its size.
 const shmInodes = "65536"
 
-// makeDev gives the task a /dev with the common devices and its own.
+// makeDev makes the task a /dev with the common devices and its own.
 func (v *view) makeDev() error {
 	if err := v.root.memory("/dev", "size=1m,nr_inodes=2048,mode=0755", true); err != nil {
 		return err

@@ -19,7 +19,7 @@ const (
 	extensionEntriesMax = 10_000
 )
 
-// extend gives a directory of the node, as the task sees it, room for entries
+// extend makes room in a directory of the node, as the task sees it, for entries
 // that the node does not have. The node's own stays as it is: for this task a directory in
 // memory takes its place, in which every entry of the node's is mounted, with all that is
 // mounted below it. In the end it is read-only for the task.

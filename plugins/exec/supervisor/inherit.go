@@ -17,10 +17,10 @@ import (
 // directory of /proc. All of its threads have the same.
 const oomName = "oom_score_adj"
 
-// dropNice gives this thread, and what it forks, the usual nice value when
+// dropNice resets this thread, and what it forks, to the usual nice value when
 // it has a better one. The other threads keep theirs.
 func dropNice() error {
-	const raw = 20 // the system call gives 20 minus the nice value
+	const raw = 20 // the system call returns 20 minus the nice value
 	value, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
 	if err == nil && value > raw {
 		err = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 0)

@@ -17,7 +17,7 @@ type Isolation struct {
 	// Root is the directory that the task has for "/", read-only; "" means
 	// the node's own.
 	Root string `json:"root,omitempty"`
-	// Private gives the task its own /tmp, /run and /dev/shm, and the rest of
+	// Private mounts the task's own /tmp, /run and /dev/shm, and the rest of
 	// the node read-only. Without it the task uses the node's files as its
 	// user may.
 	Private bool `json:"private,omitempty"`
@@ -157,7 +157,7 @@ func forbidUserNamespaces() error {
 const initArgument = "init"
 
 // initProcess is the first process of the task's process namespace. The kernel
-// gives it the task's orphans, and kills all of the namespace with it.
+// hands it the task's orphans, and kills all of the namespace with it.
 type initProcess struct {
 	pid        int
 	connection *os.File

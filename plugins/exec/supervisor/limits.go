@@ -42,7 +42,7 @@ func validLimits(limits []Limit) error {
 	return nil
 }
 
-// limited gives path and arguments of a program with limits: this one, in
+// limited returns path and arguments of a program with limits: this one, in
 // another role. It is found where no view of the task can hide it.
 func limited(limits []Limit, path string, command []string) (string, []string) {
 	if len(limits) == 0 {
@@ -57,7 +57,7 @@ func limited(limits []Limit, path string, command []string) (string, []string) {
 }
 
 // ownLimits has children inherit the limits for files that this process has.
-// Package syscall gives them those it was started with otherwise, which the
+// Package syscall sets for them those it was started with otherwise, which the
 // agent may have raised since.
 func ownLimits() error {
 	var files syscall.Rlimit

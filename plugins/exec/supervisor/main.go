@@ -23,7 +23,7 @@ const ConnectionFD = 3
 
 const prSubreaper = 36 // PR_SET_CHILD_SUBREAPER
 
-// trimAfter is when a supervisor gives memory back that only its start
+// trimAfter is when a supervisor returns memory that only its start
 // needed. Short tasks are over before that and save the work.
 const trimAfter = 2 * time.Second
 

@@ -140,8 +140,8 @@ func cgroupRefused(err error) bool {
 		err == syscall.ENODEV || err == syscall.EBADF || err == syscall.EINVAL
 }
 
-// enterNamespaces gives this thread UTS and mount namespaces of its own, with
-// the task's host name and files. It gives notes on what could not be done;
+// enterNamespaces moves this thread into UTS and mount namespaces of its own, with
+// the task's host name and files. It returns notes on what could not be done;
 // without the privilege that is all of it. Must run in the spawner's thread.
 func enterNamespaces(spec *Spec) (notes []string) {
 	if spec.Hostname == "" && spec.Hosts == "" {

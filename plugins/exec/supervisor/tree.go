@@ -61,7 +61,7 @@ func (t *tree) killAll() (unkillable []int) {
 	}
 }
 
-// killPass sends SIGKILL to all there are, and gives their ids. What forks
+// killPass sends SIGKILL to all there are, and returns their ids. What forks
 // faster than a list of it can be made is stopped meanwhile, when the kernel
 // can do that. With trust the kernel is left to end the task's namespace of
 // processes, in which all of them are, and nothing is listed: where it does not
@@ -122,7 +122,7 @@ func (t *tree) processes() ([]proctree.Process, error) {
 	return slices.DeleteFunc(processes, func(p proctree.Process) bool { return p.PID == init }), err
 }
 
-// signalAll sends a signal to all processes that are alive and gives their
+// signalAll sends a signal to all processes that are alive and returns their
 // ids.
 func (t *tree) signalAll(signal syscall.Signal) []int {
 	processes, err := t.processes()

@@ -105,7 +105,7 @@ func (v *view) hideOne(path string, keep []string) error {
 	return v.root.bind(filepath.Join(v.root.stage, "empty"), path, true)
 }
 
-// makePrivate gives the task its own directories for what does not last. Its
+// makePrivate mounts the task's own directories for what does not last. Its
 // /tmp is on the disk, in its own directory, so that it costs no memory.
 func (v *view) makePrivate() error {
 	if !v.ownPlaces()["tmp"] {

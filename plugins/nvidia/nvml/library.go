@@ -58,7 +58,7 @@ func (l *Library) Open() *structs.Reason {
 	}
 }
 
-// Close gives the driver back.
+// Close releases the driver.
 func (l *Library) Close() {
 	l.events.close()
 	l.api.Shutdown()

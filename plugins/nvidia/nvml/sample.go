@@ -181,7 +181,7 @@ func (m *meter) samplePCIe(dev nvml.Device, uuid string, set func(string, float6
 }
 
 // pcieRate makes rates of counts, from the second measurement on. A counter
-// that begins anew gives none for once.
+// that begins anew has none for once.
 func (m *meter) pcieRate(uuid string, now pcieCount, set func(string, float64)) {
 	m.mu.Lock()
 	before, known := m.mu.counts[uuid]

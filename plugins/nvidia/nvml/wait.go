@@ -15,7 +15,7 @@ import (
 // errNoEvents is returned by Wait when no card reports events.
 var errNoEvents = errors.New("the library reports no events here")
 
-// burstMax bounds how many events one Wait gives.
+// burstMax bounds how many events one Wait returns.
 const burstMax = 64
 
 // wanted are the kinds of events that are worth waiting for. All but XIDs only
@@ -111,7 +111,7 @@ func (l *listener) happening(data nvml.EventData) nvidia.Happening {
 	return e
 }
 
-// close gives the set of events back.
+// close frees the set of events.
 func (l *listener) close() {
 	if l.set != nil && l.lib.has("nvmlEventSetFree") {
 		_ = l.set.Free() // there is nothing to be done about it

@@ -82,7 +82,7 @@ func (m *MPS) Running() int {
 	return pid
 }
 
-// Await waits until a daemon runs and gives its number.
+// Await waits until a daemon runs and returns its number.
 func (m *MPS) Await(t testing.TB) int {
 	t.Helper()
 	eventually.Within(t, 20*time.Second, "the MPS daemon runs", func() bool { return m.Running() > 0 })

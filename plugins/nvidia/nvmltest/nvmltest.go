@@ -1,4 +1,4 @@
-// Package nvmltest gives tests an NVIDIA machine: a libnvidia-ml.so.1 that is
+// Package nvmltest provides tests with an NVIDIA machine: a libnvidia-ml.so.1 that is
 // compiled from testdata/fakelib and does what a text file says.
 //
 // Flow: Build compiles it, New makes the files that drive it; a test writes
@@ -30,7 +30,7 @@ var headers = sync.OnceValues(func() (string, error) {
 	return filepath.Join(strings.TrimSpace(string(output)), "pkg", "nvml"), nil
 })
 
-// Build compiles the library without the named functions and gives its path.
+// Build compiles the library without the named functions and returns its path.
 func Build(t testing.TB, hidden ...string) string {
 	t.Helper()
 	include, err := headers()

@@ -19,7 +19,7 @@ import (
 )
 
 // FakeStore answers as an object store of one bucket does, for tests: it checks
-// signatures, lists page by page, and gives ranges of objects.
+// signatures, lists page by page, and serves ranges of objects.
 type FakeStore struct {
 	Bucket    string
 	AccessKey string // "": requests are not signed
@@ -134,7 +134,7 @@ func (s *FakeStore) list(w http.ResponseWriter, query url.Values) {
 	_ = xml.NewEncoder(w).Encode(answer) // the client notices
 }
 
-// signed checks a signature of version 4, and gives the code of what is wrong
+// signed checks a signature of version 4, and returns the code of what is wrong
 // with it.
 func (s *FakeStore) signed(r *http.Request) string {
 	if s.AccessKey == "" {
@@ -184,10 +184,10 @@ func (s *FakeStore) signed(r *http.Request) string {
 // Faults stand between a server and its clients, for tests. Each function may
 // be nil.
 type Faults struct {
-	// Cut gives after how many bytes of its body an answer breaks off; negative:
+	// Cut returns after how many bytes of its body an answer breaks off; negative:
 	// it does not.
 	Cut func(r *http.Request) int
-	// Status gives an answer instead of the server's; 0: none.
+	// Status returns the status of an answer instead of the server's; 0: none.
 	Status func(r *http.Request) int
 	// Stall reports whether an answer stands still after its first half, until the
 	// client has given up.

@@ -116,7 +116,7 @@ func (g *guarded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// drop gives up the response.
+// drop discards the response.
 func (r *ranged) drop() {
 	if r.guard != nil {
 		r.guard.Stop()

@@ -44,7 +44,7 @@ func sums(files map[string][]byte) []byte {
 	return list.Bytes()
 }
 
-// site is a web server of datasets: real files, as every web server gives them.
+// site is a web server of datasets: real files, as every web server serves them.
 type site struct {
 	dir    string
 	faults Faults
@@ -355,7 +355,7 @@ func TestResumesAfterDeath(t *testing.T) {
 	holds(t, made, want)
 }
 
-// TestWrongAnswers: a server that gives other parts, packs, or hides sizes is
+// TestWrongAnswers: a server that sends other parts, packs, or hides sizes is
 // not believed.
 func TestWrongAnswers(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{

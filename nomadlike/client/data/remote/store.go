@@ -140,7 +140,7 @@ func (o *objects) sums(ctx context.Context, files []data.File) error {
 	return nil
 }
 
-// match gives files the digests that are told of them. One that is told of and
+// match adds to files the digests that are told of them. One that is told of and
 // not there is an error: part of a dataset is not the dataset.
 func match(files, told []data.File) error {
 	at := make(map[string]int, len(files))

@@ -162,7 +162,7 @@ func (p *cards) Reserve(_ context.Context, ids []string) (device.Reservation, er
 	return r, nil
 }
 
-// find gives devices by id.
+// find returns devices by id.
 func (p *cards) find(ids []string) ([]structs.Device, error) {
 	all := p.feed.Newest().Devices
 	var chosen []structs.Device

@@ -79,11 +79,11 @@ func open(args []string) (*idle, error) {
 	return &idle{Driver: d}, nil
 }
 
-// stepBack gives this process the lowest priority. The kernel keeps it for
+// stepBack sets this process to the lowest priority. The kernel keeps it for
 // each thread, and Go has made several: so one thread takes it and executes the
 // program anew, whose threads then all inherit it.
 func stepBack() error {
-	// The raw system call gives 20 less the niceness, so that it is never negative.
+	// The raw system call returns 20 less the niceness, so that it is never negative.
 	raw, _, errno := syscall.RawSyscall(syscall.SYS_GETPRIORITY, syscall.PRIO_PROCESS, 0, 0)
 	if errno != 0 {
 		return fmt.Errorf("ask for the priority: %w", errno)

@@ -17,7 +17,7 @@ import (
 	"nomadlike/plugins/host"
 )
 
-// build compiles the plugin into a plugin_dir, as its author would, and gives
+// build compiles the plugin into a plugin_dir, as its author would, and returns
 // the digest under which an administrator allows it.
 func build(t *testing.T) (dir, digest string) {
 	t.Helper()
