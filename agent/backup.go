@@ -96,7 +96,7 @@ func openBackups(config config.Backup, raft *consensus.Node, cluster, server str
 	return b
 }
 
-// look makes a backup when one is due, and tells when to look again.
+// look makes a backup when one is due, and reports when to look again.
 func (b *backups) look(ctx context.Context, now time.Time) (wait time.Duration, made string, err error) {
 	names, err := b.list()
 	if err != nil {
@@ -188,7 +188,7 @@ func (b *backups) list() ([]string, error) {
 	return names, nil
 }
 
-// timeOf tells when a backup was made, by its name; zero: it is none of ours.
+// timeOf reports when a backup was made, by its name; zero: it is none of ours.
 func (b *backups) timeOf(name string) time.Time {
 	rest, ours := strings.CutPrefix(name, b.prefix())
 	stamp, _, _ := strings.Cut(rest, "-")

@@ -55,7 +55,7 @@ func TestNextCAReachesNewServers(t *testing.T) {
 		t.Fatal("the server of before has it already; the next lines would show nothing")
 	}
 
-	// Brought by the leader, but not to a node, nor to who has it, nor without a rotation.
+	// Brought by the leader, but not to a node, nor to one that has it, nor without a rotation.
 	rotation := &structs.KeyRotation{To: next.Fingerprint()}
 	target := func(agent *Agent, role auth.Role) rpc.Target {
 		return rpc.Target{Addr: agent.Addr(), Expect: auth.Expect{ID: agent.ID(), Role: role}}

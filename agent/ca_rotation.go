@@ -50,7 +50,7 @@ func (t *teller) offerTo(ctx context.Context, other server.Agent, ca *auth.CA) e
 
 // NewCA makes the CA that is to take the place of the present one and sends it to
 // every other server, before the log names it. A server that is away would be
-// shut out: only the certificates of nodes are renewed for who was away.
+// shut out: only the certificates of nodes are renewed for those that were away.
 func (t *teller) NewCA(ctx context.Context, revoke bool) (structs.CARotate, error) {
 	now := t.now()
 	before := t.identity.ca()

@@ -109,7 +109,7 @@ func TestNodeWithAnExpiredCertificateComesBack(t *testing.T) {
 	awaitJob(t, l.api, job.Job.ID, structs.JobStopped)
 }
 
-// Past the grace nothing but a fresh join token brings a node back, as who it
+// Past the grace nothing but a fresh join token brings a node back, as what it
 // was; until then it says what is wrong, with the cure, and is not ready.
 func TestNodePastTheGraceNeedsAToken(t *testing.T) {
 	l := startLapsing(t, "1h")

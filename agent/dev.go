@@ -180,7 +180,7 @@ func (a *Agent) announce() {
 }
 
 // reload takes from a new configuration what can change while the agent
-// runs, and tells what cannot.
+// runs, and reports what cannot.
 func (a *Agent) reload(next config.Config) {
 	if a.options.Level != nil && next.LogLevel != a.config.LogLevel {
 		a.options.Level.Set(parseLevel(next.LogLevel))

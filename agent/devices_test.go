@@ -466,7 +466,7 @@ func (c *cards) history(t *testing.T, name string, want ...string) {
 	}
 }
 
-// past checks what is kept of two cards of which one was not well.
+// past checks what is kept of two cards of which one was unhealthy.
 func (c *cards) past(t *testing.T) {
 	t.Helper()
 	eventually.Within(t, time.Minute, "the node has written down what its cards measure", func() bool {

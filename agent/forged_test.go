@@ -80,7 +80,7 @@ func forge(t testing.TB, node *Agent, name, rpcAddr string, seeds []string) *for
 // spread tells everybody again.
 func (f *forger) spread(seeds []string) {
 	for _, seed := range seeds {
-		_, _ = f.list.Join([]string{seed}) // who refuses to hear it has heard it
+		_, _ = f.list.Join([]string{seed}) // whoever refuses to hear it has heard it
 	}
 }
 

@@ -21,9 +21,9 @@ const (
 )
 
 // hangingDir mounts a file system in which looking for a file never ends, as on
-// a storage that does not answer any more: who does so hangs in the kernel, and
+// a storage that does not answer any more: whatever does so hangs in the kernel, and
 // cannot be killed. answer lets all of them go, with an error, and takes the
-// file system away. It tells false where no such thing can be made.
+// file system away. It returns false where no such thing can be made.
 func hangingDir(t *testing.T) (dir string, answer func(), ok bool) {
 	t.Helper()
 	device, err := syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC, 0)

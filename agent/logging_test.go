@@ -39,7 +39,7 @@ func TestLogSaysErrorsInWords(t *testing.T) {
 }
 
 // What users and nodes say stays within its line and its value, and does nothing
-// to the terminal of who reads it.
+// to the terminal of whoever reads it.
 func TestLogLinesCannotBeForged(t *testing.T) {
 	hostile := "x\n{\"level\":\"ERROR\",\"msg\":\"forged\"}\r\x1b[2J\u009b31m\u202eevil\u2028\x7f"
 	for _, format := range []string{"text", "json"} {

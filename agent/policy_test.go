@@ -356,7 +356,7 @@ func TestListsHoldNothingForeign(t *testing.T) {
 	if body := get("user", "/v1/jobs/"+w.own); !strings.Contains(body, "canary-env") {
 		t.Error("the owner does not see the environment")
 	}
-	// Series name jobs and users of all projects, so only who reads all of them
+	// Series name jobs and users of all projects, so only whoever reads all of them
 	// gets any.
 	if body := get("admin", "/metrics"); !strings.Contains(body, "nomadlike_state_index") || strings.Contains(body, "canary-env") {
 		t.Errorf("metrics: %s", body)

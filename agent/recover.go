@@ -26,14 +26,14 @@ type RecoverOptions struct {
 	Now      time.Time
 }
 
-// Recovered tells what Recover did.
+// Recovered reports what Recover did.
 type Recovered struct {
 	ID    string    // of this server
 	Until time.Time // when the state was whole last
 	Kept  string    // where the log from before lies; "": there was none
 }
 
-// Remains tells what the log of the server in a data directory holds. The agent
+// Remains reports what the log of the server in a data directory holds. The agent
 // must not run.
 func Remains(dataDir string) (consensus.Remains, error) {
 	remains, err := consensus.Inspect(filepath.Join(dataDir, serverDir))
@@ -57,7 +57,7 @@ func recoverProblem(dataDir string, err error) error {
 }
 
 // logProblem tells a person why a server does not start on its log. What helps
-// depends on whether there are others: who may be alone keeps what it has.
+// depends on whether there are others: one that may be alone keeps what it has.
 func logProblem(err error) error {
 	var corrupt *consensus.CorruptError
 	if !errors.As(err, &corrupt) {

@@ -59,7 +59,7 @@ type Options struct {
 	renewLook  time.Duration    // for tests; renewLook
 	foundLook  time.Duration    // for tests; foundLook
 
-	// freeBytes tells the free space of a server's directory, for tests; nil asks
+	// freeBytes returns the free space of a server's directory, for tests; nil asks
 	// the file system.
 	freeBytes func(dir string) (uint64, error)
 

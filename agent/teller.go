@@ -19,7 +19,7 @@ import (
 
 // teller tells every agent on behalf of the leader whom to trust, and takes rotations
 // of keys from stage to stage by what they answer. Every server has one, for people
-// who ask it; what it was told before it led is of no harm, since agents keep the
+// that ask it; what it was told before it led is of no harm, since agents keep the
 // newest word. Its methods may be called from any goroutine once the server is open.
 type teller struct {
 	id         string

@@ -25,7 +25,7 @@ func TestProcessesThatCanNotBeKilled(t *testing.T) {
 		return
 	}
 	c := startCluster(t, 1, 0)
-	letRoot(t, c.api) // who else may open the file that hangs
+	letRoot(t, c.api) // what else may open the file that hangs
 	join := readJoin(t, c.servers[0], joinClient)
 	settings := clientSettings(t.TempDir(), "holder", &join)
 	agent := startAgent(t, settings, testOptions(t))

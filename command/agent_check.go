@@ -19,7 +19,7 @@ type checked struct {
 	Findings []agent.Finding `json:"findings,omitempty"` // on this machine
 }
 
-// checkConfig tells everything that is wrong with a configuration and with the
+// checkConfig reports everything that is wrong with a configuration and with the
 // machine that it is for. It fails when the agent would not start. err is what
 // reading the configuration came to.
 func (env *Env) checkConfig(loaded config.Config, err error, asJSON bool) error {

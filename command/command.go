@@ -36,7 +36,7 @@ const (
 	ExitUsage       = 2
 	ExitStorage     = 74  // of an agent whose disk cannot be trusted
 	ExitExpired     = 124 // as timeout(1) says it
-	ExitInterrupted = 130 // the person, or who stopped the job
+	ExitInterrupted = 130 // the person, or whatever stopped the job
 )
 
 // verb is one command of the tree. Its summary, arguments and flags are

@@ -84,7 +84,7 @@ func deviceHistory(set *flag.FlagSet) func(*Env, []string) error {
 }
 
 // printCards prints a line for each card, and below the table what is wrong
-// with those that are not well. It reports whether there are any.
+// with those that are unhealthy. It reports whether there are any.
 func (env *Env) printCards(nodes []api.NodeDevices, named bool) bool {
 	heads := env.cardHeads()
 	if named {
@@ -218,7 +218,7 @@ func (env *Env) ownerText(d *api.DeviceState) string {
 	return env.text("cli.device.owner", "job", name, "rank", d.Owner.Rank)
 }
 
-// printCures says of every card that is not well what is wrong and what helps.
+// printCures says of every card that is unhealthy what is wrong and what helps.
 func (env *Env) printCures(node *api.NodeDevices) {
 	for i := range node.Devices {
 		d := &node.Devices[i]

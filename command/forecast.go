@@ -375,7 +375,7 @@ func (env *Env) printEffect(found *api.Effect) {
 	table.print()
 }
 
-// printAnswer tells when a job that is not submitted would start, and what
+// printAnswer reports when a job that is not submitted would start, and what
 // would help.
 func (env *Env) printAnswer(found *api.JobOutlook) {
 	if found.When.Verdict == outlook.VerdictNow && len(found.Victims) > 0 { // the plan said so

@@ -156,7 +156,7 @@ func parseIdle(text string) (time.Duration, bool) {
 	return idle.Std(), err == nil && idle >= 0
 }
 
-// controlText tells what people want of a job that runs, and what it cannot
+// controlText reports what people want of a job that runs, and what it cannot
 // bear; "" when nothing.
 func (env *Env) controlText(detail *api.JobDetail) string {
 	var parts []string
@@ -173,7 +173,7 @@ func (env *Env) controlText(detail *api.JobDetail) string {
 	return strings.Join(append(parts, env.bearsText(detail.Job)...), "; ")
 }
 
-// bearsText tells what a job says that it cannot bear.
+// bearsText reports what a job says that it cannot bear.
 func (env *Env) bearsText(job *structs.Job) (parts []string) {
 	if !job.Supports.Pauses() {
 		parts = append(parts, env.text("cli.control.no_pause"))

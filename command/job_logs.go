@@ -294,7 +294,7 @@ func (f *logFollower) copyFrom(ctx context.Context, alloc *structs.Allocation, o
 	}
 }
 
-// unreadable tells that the rest of a log cannot be read.
+// unreadable reports that the rest of a log cannot be read.
 func (f *logFollower) unreadable(alloc *structs.Allocation) {
 	f.note(f.env.text("cli.logs.unreadable", "rank", alloc.Rank, "node", safe(alloc.NodeName)))
 }

@@ -50,7 +50,7 @@ func newFakeCluster(nodes int) *fakeCluster {
 	return c
 }
 
-// change changes the cluster and wakes who waits.
+// change changes the cluster and wakes whoever waits.
 func (c *fakeCluster) change(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -221,7 +221,7 @@ func neverRan(alloc *structs.Allocation) bool {
 	return alloc.StartedAt == 0 && alloc.ExitCode == 0 && alloc.Signal == 0
 }
 
-// countsText tells how many subjobs are in which state.
+// countsText reports how many subjobs are in which state.
 func (env *Env) countsText(on *Screen, detail *api.JobDetail) string {
 	var parts []string
 	for _, state := range structs.JobStates() {
@@ -393,7 +393,7 @@ func isAgentID(by string) bool {
 	return len(by) == 32 && strings.Trim(by, "0123456789abcdef") == ""
 }
 
-// checkpointText tells of the checkpoint that a job's next attempt starts from.
+// checkpointText reports the checkpoint that a job's next attempt starts from.
 func (env *Env) checkpointText(saved *structs.SavedCheckpoint) string {
 	return env.text("cli.job.newest_checkpoint", "path", safe(saved.Path), "step", saved.Step,
 		"attempt", saved.Attempt, "at", when(saved.SavedAt))

@@ -23,7 +23,7 @@ type watchOptions struct {
 	quiet bool // no progress
 }
 
-// watchJob follows a job and tells what happens to it. When the person leaves
+// watchJob follows a job and reports what happens to it. When the person leaves
 // with Ctrl-C it says how to come back.
 func (env *Env) watchJob(client *api.Client, id string, job *structs.Job, options watchOptions) (*api.JobDetail, error) {
 	watch := &watcher{env: env, client: client, jobID: id, quiet: options.quiet}

@@ -88,7 +88,7 @@ func jobLimit(set *flag.FlagSet) func(*Env, []string) error {
 	}
 }
 
-// elapsedOf tells for how long the attempt of a job has run that began first: a
+// elapsedOf reports for how long the attempt of a job has run that began first: a
 // time limit below that ends it. 0: nothing of the job runs.
 func elapsedOf(ctx context.Context, client *api.Client, id string) (structs.Duration, error) {
 	found, _, err := client.Attempts(ctx, id, nil)

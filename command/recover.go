@@ -69,7 +69,7 @@ func raftRecover(set *flag.FlagSet) func(*Env, []string) error {
 	}
 }
 
-// showArchive tells what the archive is from which a cluster is to begin again.
+// showArchive reports what the archive is from which a cluster is to begin again.
 func (env *Env) showArchive(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -85,7 +85,7 @@ func (env *Env) showArchive(path string) error {
 	return nil
 }
 
-// showSurvivors tells what each server that is left holds, and refuses to go on
+// showSurvivors reports what each server that is left holds, and refuses to go on
 // from the first when another one holds more.
 func (env *Env) showSurvivors(connection connectionFlags, places []string) error {
 	survivors := make([]survivor, 0, len(places))

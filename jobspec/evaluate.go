@@ -198,7 +198,7 @@ func (p *parser) nearest(word string, candidates []string) string {
 }
 
 // laterNames are what is known only when the job is submitted or starts. Their
-// values are their own names: who submits or starts the job puts in the rest.
+// values are their own names: whatever submits or starts the job puts in the rest.
 var laterNames = []string{structs.LaterID, structs.LaterShortID, structs.LaterAttempt}
 
 // publishJob makes what is known of the job visible to expressions.

@@ -55,7 +55,7 @@ func TestSamplesAreSound(t *testing.T) {
 	}
 }
 
-// TestReferenceOfUnknownKinds: who asks for another page is told which there are.
+// TestReferenceOfUnknownKinds: whoever asks for another page is told which there are.
 func TestReferenceOfUnknownKinds(t *testing.T) {
 	var refused *structs.Error
 	if _, err := Reference("node", messages.English); !errors.As(err, &refused) || refused.Params["choices"] != "job, pool, project" {

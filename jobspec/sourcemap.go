@@ -8,7 +8,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// SourceMap tells where in a job file each field of the job came from. It is
+// SourceMap reports where in a job file each field of the job came from. It is
 // immutable once Parse has returned it; any goroutine may use it.
 type SourceMap struct {
 	file   *file

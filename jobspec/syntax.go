@@ -139,7 +139,7 @@ func meantBy(c rune) string {
 	return ""
 }
 
-// characterHint tells what to write instead of c.
+// characterHint reports what to write instead of c.
 func characterHint(c rune) string {
 	switch c {
 	case '\u3000', '\u00a0':

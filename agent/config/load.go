@@ -21,7 +21,7 @@ import (
 // configFileMax bounds one configuration file.
 const configFileMax = 1 << 20 // bytes
 
-// Error tells everything that is wrong with a configuration.
+// Error reports everything that is wrong with a configuration.
 type Error struct {
 	diagnostics hcl.Diagnostics
 	files       map[string]*hcl.File

@@ -14,7 +14,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// eventHandlers tells what happens.
+// eventHandlers reports what happens.
 type eventHandlers struct{ *core }
 
 // Times of streams.

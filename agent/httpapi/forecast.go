@@ -46,7 +46,7 @@ func newReadable(r *front.Request, snapshot *state.Snapshot) *readable {
 	return &readable{r: r, snapshot: snapshot, may: make(map[string]bool)}
 }
 
-// newViewer is newReadable for a whole forecast: who may read everything is asked
+// newViewer is newReadable for a whole forecast: whoever may read everything is asked
 // about no job by itself.
 func newViewer(r *front.Request, snapshot *state.Snapshot) *readable {
 	may := newReadable(r, snapshot)
@@ -113,7 +113,7 @@ func (h *forecastHandlers) preview(r *front.Request, project string, ask func(*f
 	return patiently(h.futures.Preview(r.Context(), asker(r, project), ask))
 }
 
-// queue tells when everything that the caller may read will start.
+// queue reports when everything that the caller may read will start.
 func (h *forecastHandlers) queue(r *front.Request) (*front.Encoded[api.QueueForecast], error) {
 	snapshot, shown, err := h.snapshot(r)
 	if err != nil {
@@ -168,7 +168,7 @@ func (h *forecastHandlers) timeline(r *front.Request) (*front.Encoded[outlook.Ti
 	return drawn(&h.views, shown, key, cut)
 }
 
-// ofOffer tells when a job that is not submitted would start.
+// ofOffer reports when a job that is not submitted would start.
 func (h *forecastHandlers) ofOffer(r *front.Request, offer *offered) (*api.JobOutlook, error) {
 	admitted, failure := h.admit(offer.job)
 	if failure != nil {
@@ -214,7 +214,7 @@ func hideVictims(may *readable, victims []outlook.Victim) {
 	}
 }
 
-// ofJob tells when a job will start, and what was said before.
+// ofJob reports when a job will start, and what was said before.
 func (h *forecastHandlers) ofJob(r *front.Request, job *structs.Job) (*api.JobForecast, error) {
 	q := front.Query{R: r}
 	helps := q.Bool("helps")

@@ -10,7 +10,7 @@ import (
 	"nomadlike/nomadlike/wire"
 )
 
-// A job whose cards all have nothing to do is told to who waits for them; one at
+// A job whose cards all have nothing to do is shown to whoever waits for them; one at
 // work is enough for it not to be.
 func TestHoldersThatUseNothing(t *testing.T) {
 	store, index, now := state.New(), uint64(0), structs.At(time.Unix(1e9, 0))

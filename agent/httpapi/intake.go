@@ -197,7 +197,7 @@ func (h *submissionHandlers) submit(r *front.Request, offer *offered) (*api.JobS
 	return &api.JobSubmitted{JobID: id, Name: job.Name, Index: index, Warnings: admitted.warnings(r, keptProblems(kept)...)}, nil
 }
 
-// plan tells what a job would run, and whether it would start now, by
+// plan reports what a job would run, and whether it would start now, by
 // putting it at its place in a copy of the queue.
 func (h *submissionHandlers) plan(r *front.Request, offer *offered) (*api.JobPlan, error) {
 	admitted, failure := h.admit(offer.job)

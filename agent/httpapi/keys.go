@@ -21,7 +21,7 @@ type keyHandlers struct {
 type Keys interface {
 	// NewGossipKey makes a key that survives this server, and names it.
 	NewGossipKey(ctx context.Context) (fingerprint string, err error)
-	// NewCA makes a CA that every server holds, and tells how a rotation to it
+	// NewCA makes a CA that every server holds, and reports how a rotation to it
 	// begins; with revoke nobody follows from the one before.
 	NewCA(ctx context.Context, revoke bool) (structs.CARotate, error)
 	// CurrentKey names the key that this agent uses.

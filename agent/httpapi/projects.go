@@ -48,7 +48,7 @@ func (h *projectHandlers) list(r *front.Request) (*api.ProjectList, error) {
 	return &out, nil
 }
 
-// addShares tells how projects stand in the fair share of the pools that they
+// addShares reports how projects stand in the fair share of the pools that they
 // used.
 func (h *projectHandlers) addShares(r *front.Request, projects []api.ProjectDetail) error {
 	at := make(map[[2]string]*api.PoolShare)

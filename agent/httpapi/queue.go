@@ -110,7 +110,7 @@ func reorders(snapshot *state.Snapshot) bool {
 	return false
 }
 
-// addForecasts tells for entries of the queue when they start.
+// addForecasts adds to entries of the queue when they start.
 func (h *queueHandlers) addForecasts(r *front.Request, entries []api.QueueEntry) error {
 	shown, err := h.futures.ForecastSnapshot(r.Context(), 0, "")
 	if err != nil {
@@ -241,7 +241,7 @@ func waitHolders(snapshot *state.Snapshot, job *structs.Job, wait *structs.WaitR
 // idleLook bounds the subjobs and allocations at which idleOf looks.
 const idleLook = 64
 
-// idleOf tells why a job uses nothing of what it holds; "": it may use it.
+// idleOf reports why a job uses nothing of what it holds; "": it may use it.
 func idleOf(snapshot *state.Snapshot, id string) string {
 	looked, paused, holding, kept := 0, 0, 0, 0
 	for subjob := range snapshot.Subjobs(id) {

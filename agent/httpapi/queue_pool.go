@@ -11,7 +11,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// reach tells for which pools jobs wait, and remembers it for jobs that ask for
+// reach reports for which pools jobs wait, and remembers it for jobs that ask for
 // the same.
 type reach struct {
 	pool  func(string) *structs.Pool // the record, nil: none

@@ -24,7 +24,7 @@ const (
 	jobSeriesAfter = 5 * time.Minute
 )
 
-// seriesCollector tells of nodes, devices, jobs and ranks, by name: whoever
+// seriesCollector reports nodes, devices, jobs and ranks, by name: whoever
 // reads metrics reads the whole cluster. Each node belongs to the server that
 // hears it, so that a cluster has each series once: its own, those of its
 // devices and those of the ranks on it. Nodes that nobody hears, and the jobs,

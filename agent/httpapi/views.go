@@ -17,7 +17,7 @@ const (
 )
 
 // views keeps what was answered from the newest forecast as it goes out, for the
-// next who asks the same and may see the same: of a long queue an answer has
+// next caller that asks the same and may see the same: of a long queue an answer has
 // megabytes, and writing it as JSON takes longer than all else.
 type views struct {
 	mu struct {
@@ -52,7 +52,7 @@ func (v *views) keep(of *server.ForecastSnapshot, key string) *view {
 	defer v.mu.Unlock()
 	if v.mu.of != of {
 		if v.mu.of != nil && of.At < v.mu.of.At {
-			return new(view) // of who asked long ago
+			return new(view) // of a caller of long ago
 		}
 		v.mu.of, v.mu.made = of, make(map[string]*view)
 	}

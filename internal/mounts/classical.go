@@ -2,7 +2,7 @@
 // kernels before 5.12, which lack some of openat2, open_tree, move_mount and
 // mount_setattr: those of RHEL 8, Kylin V10, openEuler 20.03 and Ubuntu 20.04.
 //
-// Flow: who shows files of the node to tasks asks Classical once. If it is so, paths
+// Flow: callers that show files of the node to tasks ask Classical once. If it is so, paths
 // are walked one name at a time from an opened directory, so that no link is followed
 // that was not read and judged here; mounts are bound to a place that nobody else
 // reaches, restricted there one by one, looked at again, and used only then. Files
@@ -59,7 +59,7 @@ var Classical = sync.OnceValue(func() bool {
 	var empty [1]byte
 	var how struct{ flags, mode, resolve uint64 }
 	var attr struct{ set, clear, propagation, userNS uint64 }
-	none := ^uintptr(0) // no descriptor: who knows the call says EBADF
+	none := ^uintptr(0) // no descriptor: a kernel that knows the call says EBADF
 	name := uintptr(unsafe.Pointer(&empty))
 	if fd, _, errno := syscall.Syscall(sysOpenTree, none, name, atEmptyPath|openTreeCloexec); errno == 0 {
 		syscall.Close(int(fd))

@@ -33,7 +33,7 @@ func openKernel(t *testing.T, dir int, path string, flags int, resolve uint64) (
 	}
 }
 
-// whatIs tells which file was opened, or why none was.
+// whatIs reports which file was opened, or why none was.
 func whatIs(fd int, err error) string {
 	if err != nil {
 		return err.Error()

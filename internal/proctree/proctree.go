@@ -6,7 +6,7 @@
 // from a reused process id, and to find what a dead one left behind.
 //
 // Limits: standard library only; Linux with /proc. A list of processes is
-// old as soon as it is made: who must reach all of them, lists and acts until
+// old as soon as it is made: callers that must reach all of them list and act until
 // a list comes back empty.
 package proctree
 
@@ -186,7 +186,7 @@ const belowThreadsMax = 256
 // that the machine runs: a node with many tasks that all measure themselves would
 // be busy with nothing else. The kernel lists the children of each thread, and may
 // leave some out while others end, so Below is for measuring and for a first look;
-// who must reach all processes asks Descendants. Where the kernel has no such
+// callers that must reach all processes ask Descendants. Where the kernel has no such
 // lists (CONFIG_PROC_CHILDREN) it is Descendants.
 func Below(root int) ([]Process, error) {
 	found, threads, err := children(nil, root, 0)

@@ -359,7 +359,7 @@ type ServersJoinRequest struct {
 	Addresses []string `json:"addresses"`
 }
 
-// ServersJoined tells how many of them answered.
+// ServersJoined reports how many of them answered.
 type ServersJoined struct {
 	Joined int `json:"joined"`
 }
@@ -380,7 +380,7 @@ type RaftPeerList struct {
 	Index   uint64                  `json:"index"`
 }
 
-// AutopilotHealth tells how the servers are. FailureTolerance is how many
+// AutopilotHealth reports how the servers are. FailureTolerance is how many
 // voters may still fail without losing the quorum.
 type AutopilotHealth struct {
 	Healthy          bool           `json:"healthy"`
@@ -399,7 +399,7 @@ type ServerHealth struct {
 	BackupFailed string `json:"backup_failed,omitempty"` // why its last backup failed
 }
 
-// SnapshotMeta tells what a snapshot holds.
+// SnapshotMeta reports what a snapshot holds.
 type SnapshotMeta struct {
 	Cluster string           `json:"cluster"`
 	Index   uint64           `json:"index"`

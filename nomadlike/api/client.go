@@ -196,7 +196,7 @@ func (q *Query) values() url.Values {
 	return values
 }
 
-// Meta tells at which index an answer was read: give it as Query.Index to
+// Meta reports at which index an answer was read: give it as Query.Index to
 // wait for a newer one.
 type Meta struct {
 	Index uint64

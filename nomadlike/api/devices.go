@@ -91,7 +91,7 @@ type DeviceTreatRequest struct {
 	Reason string            `json:"reason,omitempty"` // of a quarantine
 }
 
-// DeviceTreated tells which device was treated.
+// DeviceTreated reports which device was treated.
 type DeviceTreated struct {
 	Device string `json:"device"` // its id
 	Index  uint64 `json:"index"`

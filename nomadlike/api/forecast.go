@@ -115,12 +115,12 @@ func forecastRoutes() []Route {
 	}
 }
 
-// ForecastJob tells when a job would start that is not submitted yet.
+// ForecastJob reports when a job would start that is not submitted yet.
 func (c *Client) ForecastJob(ctx context.Context, request JobRequest) (*JobOutlook, error) {
 	return ask(ctx, c, JobsForecast, "", request)
 }
 
-// JobForecast tells when the queued subjobs of a job start, and what was said
+// JobForecast reports when the queued subjobs of a job start, and what was said
 // before. As a blocking query it returns when a kept answer changes.
 func (c *Client) JobForecast(ctx context.Context, id string, query *Query) (*JobForecast, *Meta, error) {
 	return read(ctx, c, JobsForecastRead, id, query.values())
@@ -132,13 +132,13 @@ func (c *Client) JobHelps(ctx context.Context, id string) (*JobForecast, error) 
 	return out, err
 }
 
-// QueueForecast tells when everything that waits starts.
+// QueueForecast reports when everything that waits starts.
 func (c *Client) QueueForecast(ctx context.Context) (*QueueForecast, error) {
 	out, _, err := read(ctx, c, QueueForecastRead, "", nil)
 	return out, err
 }
 
-// Timeline tells what runs, is reserved and is expected on each node, of one
+// Timeline reports what runs, is reserved and is expected on each node, of one
 // pool or with "" of all, within a horizon of whole hours; 0: a day.
 func (c *Client) Timeline(ctx context.Context, horizon time.Duration, pool string) (*outlook.Timeline, error) {
 	values := url.Values{}
@@ -152,13 +152,13 @@ func (c *Client) Timeline(ctx context.Context, horizon time.Duration, pool strin
 	return out, err
 }
 
-// Accuracy tells how the forecasts that were given came out.
+// Accuracy reports how the forecasts that were given came out.
 func (c *Client) Accuracy(ctx context.Context) (*Accuracy, error) {
 	out, _, err := read(ctx, c, QueueAccuracy, "", nil)
 	return out, err
 }
 
-// WhatIf tells who would start earlier or later after some changes; it changes
+// WhatIf reports who would start earlier or later after some changes; it changes
 // nothing.
 func (c *Client) WhatIf(ctx context.Context, changes []outlook.Change) (*Effect, error) {
 	return ask(ctx, c, QueueWhatIf, "", WhatIfRequest{Changes: changes})

@@ -18,7 +18,7 @@ type Keys struct {
 	Past     []PastCA     `json:"past,omitempty"` // CAs of before that are still followed, oldest first
 }
 
-// PastCA is a CA of before: who trusts it alone follows it to the present one.
+// PastCA is a CA of before: an agent that trusts it alone follows it to the present one.
 type PastCA struct {
 	Fingerprint string           `json:"fingerprint"`
 	Until       structs.UnixNano `json:"until"`
@@ -46,7 +46,7 @@ type KeyAgent struct {
 	Keys    []string `json:"keys"`
 }
 
-// Keys tells who holds which keys of a kind.
+// Keys reports who holds which keys of a kind.
 func (c *Client) Keys(ctx context.Context, kind structs.KeyKind) (*Keys, error) {
 	out, _, err := read(ctx, c, OperatorKeys, string(kind), nil)
 	return out, err

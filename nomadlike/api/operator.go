@@ -35,7 +35,7 @@ func (c *Client) RemoveRaftPeer(ctx context.Context, id string) (*Changed, error
 	return change(ctx, c, OperatorRaftRemovePeer, id, None{})
 }
 
-// Autopilot tells how the servers are.
+// Autopilot reports how the servers are.
 func (c *Client) Autopilot(ctx context.Context) (*AutopilotHealth, error) {
 	out, _, err := read(ctx, c, OperatorAutopilot, "", nil)
 	return out, err
@@ -84,7 +84,7 @@ func (c *Client) restoreSnapshot(ctx context.Context, r io.Reader, query url.Val
 	return send(ctx, c, OperatorSnapshotRestore, call{path: OperatorSnapshotRestore.path(""), query: query, upload: r})
 }
 
-// InspectSnapshot checks the snapshot that r holds and tells what is in it.
+// InspectSnapshot checks the snapshot that r holds and reports what is in it.
 func (c *Client) InspectSnapshot(ctx context.Context, r io.Reader) (*SnapshotMeta, error) {
 	return send(ctx, c, OperatorSnapshotInspect, call{path: OperatorSnapshotInspect.path(""), upload: r})
 }

@@ -60,7 +60,7 @@ type ProjectDetail struct {
 
 // PoolShare is what a project used of a pool. Hours gone by count in full; Recent
 // and Rank are as fair share sees them: older use counts less, divided by the
-// project's weight, and who used least of late stands first.
+// project's weight, and the one that used least of late stands first.
 type PoolShare struct {
 	Pool        string  `json:"pool"`
 	DeviceHours float64 `json:"device_hours"`

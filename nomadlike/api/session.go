@@ -11,12 +11,12 @@ type SessionRequest struct {
 	Code  string `json:"code,omitempty"`
 }
 
-// Session tells who signed in, and until when at the latest. The cookie comes
+// Session reports who signed in, and until when at the latest. The cookie comes
 // in a header, out of the reach of scripts.
 type Session struct {
 	Token     structs.Token    `json:"token"`
 	ExpiresAt structs.UnixNano `json:"expires_at"`
 }
 
-// SessionEnded answers who signs out.
+// SessionEnded answers a sign-out.
 type SessionEnded struct{}

@@ -128,7 +128,7 @@ func TokenPrincipal(token *structs.Token, now time.Time) (Principal, *structs.Er
 	if principal.ID == "" {
 		principal.ID = token.ID
 	}
-	switch { // the user of a share link made it, and is not who holds it
+	switch { // the user of a share link made it, and is not whoever carries it
 	case token.Role == string(KindGuest):
 		principal = Principal{Kind: KindGuest, ID: token.JobID, Project: token.Project}
 	case token.Role == string(KindBoard):

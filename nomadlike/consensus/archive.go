@@ -94,7 +94,7 @@ func (w *archiveWriter) finish() error {
 	return nil
 }
 
-// InspectSnapshot reads a whole archive, checks it, and tells what it is. An
+// InspectSnapshot reads a whole archive, checks it, and reports what it is. An
 // archive that is not intact is refused with ErrBadSnapshot.
 func InspectSnapshot(r io.Reader) (Meta, error) { return readArchive(r, io.Discard) }
 

@@ -123,7 +123,7 @@ type Config struct {
 	TrailingLogs      uint64        // entries kept before the snapshot for slow followers; 0: 16384
 	MinFreeBytes      uint64        // free space below which this server should not lead; 0: 128 MiB
 
-	// FreeBytes tells the free space of Dir; nil asks the file system.
+	// FreeBytes returns the free space of Dir; nil asks the file system.
 	FreeBytes func(dir string) (uint64, error)
 	// Full reports whether another server is known to have no room either, so that
 	// a leader without room does not hand over to it; nil knows nothing.

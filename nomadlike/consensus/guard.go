@@ -37,7 +37,7 @@ func newGuard(config Config) *guard {
 	}
 }
 
-// arm tells what to cut before exit. Until then, failures are only returned:
+// arm reports what to cut before exit. Until then, failures are only returned:
 // Open reports them to its caller.
 func (g *guard) arm(cut func()) {
 	g.mu.Lock()

@@ -86,7 +86,7 @@ type PeerHealth struct {
 	LastError   string        // of the last call to it, empty when that succeeded
 }
 
-// Health tells how the other servers do. Only a leader knows: others get nil.
+// Health reports how the other servers do. Only a leader knows: others get nil.
 func (n *Node) Health() []PeerHealth {
 	if !n.IsLeader() {
 		return nil

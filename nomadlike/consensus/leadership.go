@@ -75,7 +75,7 @@ func (l *leading) refusedFor(now time.Time) time.Duration {
 	return now.Sub(l.mu.refused)
 }
 
-// LeadershipCh tells of this server's leadership. Gaining it is told once this
+// LeadershipCh reports this server's leadership. Gaining it is told once this
 // server has applied all that earlier leaders acknowledged. One reader only;
 // what it does not read in time is replaced by newer news, so a leadership that
 // was lost and won again shows in the term alone.

@@ -95,7 +95,7 @@ func (m *machine) applyCommands(entries []*raft.Log, places []int, answers []any
 	}
 }
 
-// publish makes a new applied index known and wakes who waited for it.
+// publish makes a new applied index known and wakes what waited for it.
 func (m *machine) publish(index, term uint64, mark leaderMark) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

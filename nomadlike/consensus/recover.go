@@ -38,7 +38,7 @@ func (r Remains) Newer(other Remains) bool {
 	return r.LastIndex > other.LastIndex
 }
 
-// Inspect tells what lies in a data directory, after it has verified all of it.
+// Inspect reports what lies in a data directory, after it has verified all of it.
 // The directory must not be in use: ErrLocked.
 func Inspect(dir string) (Remains, error) {
 	var remains Remains

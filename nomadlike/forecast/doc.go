@@ -25,7 +25,7 @@
 // newcomer for where that is exact.
 //
 // A future knows the restarts of today but none of its own: nodes stay as they
-// are, nobody submits, and who is preempted runs again. Times beyond the
+// are, nobody submits, and what is preempted runs again. Times beyond the
 // horizon, or beyond the bounds on work, are lower bounds and marked so.
 //
 // Everything here is a function of its arguments. One goroutine at a time may

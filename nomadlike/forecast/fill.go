@@ -40,7 +40,7 @@ func (f *Futures) keepersOf(t *turn, pool string, place int) int {
 	return count
 }
 
-// fills tells of each gang that started in a future whether it filled in. Those
+// fills reports of each gang that started in a future whether it filled in. Those
 // of pools that are ordered by fair share keep their order.
 func (f *Futures) fills(u *future) []bool {
 	fills := make([]bool, len(u.holds))

@@ -65,7 +65,7 @@ type player struct {
 	kept  []scheduler.Kept
 }
 
-// play follows future i for at most so much work, see WorkMax, and tells how
+// play follows future i for at most so much work, see WorkMax, and reports how
 // much it took.
 func (f *Futures) play(i, work int) int {
 	u := &f.futures[i]
@@ -297,7 +297,7 @@ func (p *player) carryOut(plan *structs.Plan) bool {
 	return again || len(plan.Gangs) >= scheduler.GangsMax || ranks >= scheduler.RanksMax
 }
 
-// yield ends the victims of a gang, and tells how long they take to leave.
+// yield ends the victims of a gang, and reports how long they take to leave.
 func (p *player) yield(k int32, g *structs.GangPlan) time.Duration {
 	longest := time.Duration(0)
 	for _, victim := range g.Victims {

@@ -141,7 +141,7 @@ func (h *helper) nodes() {
 	}
 }
 
-// counts tells on how many nodes a rank has room now, and could have any.
+// counts reports on how many nodes a rank has room now, and could have any.
 func (n *newcomer) counts() (room, able int) {
 	g := n.view()
 	for at := range n.tests {

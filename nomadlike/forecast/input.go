@@ -77,7 +77,7 @@ type Times interface {
 
 // Draw is one possible future of run times.
 type Draw interface {
-	// Runtime tells how long a gang of the subjob holds its nodes in this future,
+	// Runtime reports how long a gang of the subjob holds its nodes in this future,
 	// when it has held them for elapsed already; elapsed is included. share is an
 	// even chance between 0 and 1 that is the gang's own in this future. False: it
 	// ends at a time that nobody knows.

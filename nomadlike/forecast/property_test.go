@@ -304,7 +304,7 @@ func TestNewcomerMatchesReplay(t *testing.T) {
 		slow := f.replay(job)
 		for i := range slow {
 			if slices.ContainsFunc(f.futures[i].holds, func(h hold) bool { return h.cut }) {
-				continue // who is preempted comes back beside the newcomer: a good guess, too
+				continue // what is preempted comes back beside the newcomer: a good guess, too
 			}
 			if fast[i] != slow[i] {
 				t.Fatalf("future %d: %+v, by running it %+v", i, fast[i], slow[i])

@@ -35,7 +35,7 @@ func (f *Futures) WhatIf(changes []Change) (Effect, error) {
 	return compare(f.Queue(), Look(in, f.now, f.seed).Queue()), nil
 }
 
-// compare tells what differs between two forecasts.
+// compare reports what differs between two forecasts.
 func compare(before, after []Start) Effect {
 	effect := Effect{Shifts: []Shift{}}
 	was := make(map[structs.AttemptKey]*Start, len(before))

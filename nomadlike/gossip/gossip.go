@@ -153,7 +153,7 @@ func (g *Gossip) deliver(ctx context.Context) {
 	}
 }
 
-// Events tells of changed members, this agent included. It has one reader;
+// Events reports changed members, this agent included. It has one reader;
 // it is closed after Leave and Close. Not reading it costs no memory beyond
 // one entry per member.
 func (g *Gossip) Events() <-chan Event { return g.events }
@@ -223,7 +223,7 @@ type Sighting struct {
 // each waits for the probe timeout (100 ms by default).
 const witnessAttempts = 2
 
-// Witness asks a member directly whether it lives, and tells what came back.
+// Witness asks a member directly whether it lives, and reports what came back.
 // It takes at most witnessAttempts probe timeouts, or until ctx ends.
 func (g *Gossip) Witness(ctx context.Context, id string) Sighting {
 	member, ack, known := g.table.get(id)
@@ -414,13 +414,13 @@ func (g *Gossip) close() error {
 	return nil
 }
 
-// Counts tells how the membership has been doing since Open.
+// Counts reports how the membership has been doing since Open.
 type Counts struct {
 	Refused uint64 // packets and streams without the cluster's key, label or id
 	Health  int    // 0 is best; higher means that this agent itself is too slow
 }
 
-// Counts tells how the membership has been doing.
+// Counts reports how the membership has been doing.
 func (g *Gossip) Counts() Counts {
 	return Counts{Refused: g.tap.refused.Load(), Health: g.list.GetHealthScore()}
 }

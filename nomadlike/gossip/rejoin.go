@@ -50,7 +50,7 @@ func (g *Gossip) keepJoined(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-			g.remember(known) // who was met a moment ago is known at the next start
+			g.remember(known) // a member met a moment ago is known at the next start
 			return
 		case <-time.After(min(rememberInterval, max(0, time.Until(next)))):
 		}

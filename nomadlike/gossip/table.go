@@ -34,7 +34,7 @@ type Member struct {
 	Since time.Time // when State began, by this agent's clock
 }
 
-// Event tells that a member changed; Member.State says how. Changes that
+// Event reports that a member changed; Member.State says how. Changes that
 // follow each other faster than they are read are merged, so an event always
 // carries the newest state, and none is lost.
 type Event struct {

@@ -51,7 +51,7 @@ type Input struct {
 	Alloc   *structs.Allocation
 	Members []structs.Member // by rank
 	Node    NodeFacts
-	// Gang is what NewGang gave for the same Members, for who builds several
+	// Gang is what NewGang gave for the same Members, for callers that build several
 	// ranks of one gang; nil is made anew. It serves one job only.
 	Gang *Gang
 }
@@ -259,7 +259,7 @@ func newBuild(input Input) (*build, error) {
 	} else if !path.IsAbs(b.out.Dir) {
 		b.out.Dir = path.Join(b.node.TaskDir, b.out.Dir)
 	}
-	b.out.Hosts = slices.Clip(gang.hosts) // shared: who appends gets his own
+	b.out.Hosts = slices.Clip(gang.hosts) // shared: a caller that appends gets its own
 	return b, nil
 }
 

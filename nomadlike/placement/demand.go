@@ -76,7 +76,7 @@ func (f *Floor) models() []Demand {
 	return demands
 }
 
-// wantedBy tells how many devices of the model one gang of the job wants, and
+// wantedBy reports how many devices of the model one gang of the job wants, and
 // whether no other model would do.
 func (d *Demand) wantedBy(job *structs.Job, all []Demand) (wanted int, only bool) {
 	only = true

@@ -144,7 +144,7 @@ func largestIn(groups []capacity.Set, meeting capacity.Set) capacity.Set {
 }
 
 // takeLowest moves up to count devices of a group from meeting and rest to
-// chosen, and tells how many.
+// chosen, and reports how many.
 func takeLowest(group capacity.Set, count int, meeting, rest, chosen capacity.Set) int {
 	taken := 0
 	for i := range group {

@@ -12,7 +12,7 @@ import (
 	"nomadlike/nomadlike/structs/capacity"
 )
 
-// Shortage tells how the nodes that could hold a rank stand now.
+// Shortage reports how the nodes that could hold a rank stand now.
 type Shortage struct {
 	Able  int    // nodes that take new work and could hold a rank if they held nothing
 	Room  int    // of these, have room now
@@ -113,7 +113,7 @@ func (q *query) lack(pos int32) string {
 	return ""
 }
 
-// problem tells what keeps the need off a node whatever it holds.
+// problem reports what keeps the need off a node whatever it holds.
 func (f *Floor) problem(need *Need, node *structs.Node) *structs.Reason {
 	return feasible.Barred(need.job, need.spec, node, f.pools[node.PoolName()])
 }

@@ -394,7 +394,7 @@ func (f *Floor) Remove(id string) {
 	f.unsettle()
 }
 
-// usage tells what a node holds now.
+// usage reports what a node holds now.
 func (f *Floor) usage(at int32) *structs.Usage {
 	s, sp := f.sites[at], &f.spaces[at]
 	if sp.flags&flagMoved == 0 {
@@ -433,7 +433,7 @@ func (f *Floor) heldDevices(at int32) map[string]string {
 	return devices
 }
 
-// heldPorts tells which ports are held, with those who held them when the node
+// heldPorts reports which ports are held, with those who held them when the node
 // was Put.
 func (f *Floor) heldPorts(at int32) map[int]string {
 	ports := make(map[int]string, len(f.ports[at]))

@@ -54,11 +54,11 @@ func (m *Model) Outlook(now structs.UnixNano, running iter.Seq[Ongoing]) *Outloo
 	}
 }
 
-// Estimate tells how long a job will run, or does, when nothing is known of
+// Estimate reports how long a job will run, or does, when nothing is known of
 // what runs now.
 func (m *Model) Estimate(job *structs.Job) Estimate { return m.Outlook(0, nil).Estimate(job) }
 
-// Estimate tells how long a job will run, or does.
+// Estimate reports how long a job will run, or does.
 func (o *Outlook) Estimate(job *structs.Job) Estimate {
 	v := o.view(job)
 	return Estimate{curve: v.average(), limit: v.key.limit}
@@ -77,7 +77,7 @@ type Draw struct {
 	curves  map[viewKey]*curve
 }
 
-// Estimate tells how long a job runs in this future, as a distribution: take a
+// Estimate reports how long a job runs in this future, as a distribution: take a
 // sample of it, with a chance of your own.
 func (d *Draw) Estimate(job *structs.Job) Estimate {
 	v := d.outlook.view(job)

@@ -10,7 +10,7 @@ import (
 	"nomadlike/nomadlike/auth"
 )
 
-// BenchmarkIdleConnections tells what one idle connection with one open
+// BenchmarkIdleConnections reports what one idle connection with one open
 // stream costs in memory, both ends together: a server with n nodes pays
 // about half of it n times.
 func BenchmarkIdleConnections(b *testing.B) {

@@ -154,7 +154,7 @@ type addrConn struct {
 
 func (c addrConn) RemoteAddr() net.Addr { return c.addr }
 
-// TestFullAddressIsRefusedAtItsHello: who has all the connections that its address
+// TestFullAddressIsRefusedAtItsHello: a peer that has all the connections that its address
 // may have, and uses them, costs no handshake more, and one line of the log; an
 // agent at that address is let in all the same.
 func TestFullAddressIsRefusedAtItsHello(t *testing.T) {

@@ -141,7 +141,7 @@ func NewMux(listener net.Listener, config MuxConfig) *Mux {
 // Addr is the address that the Mux listens on.
 func (m *Mux) Addr() net.Addr { return m.listener.Addr() }
 
-// Counts tells how the Mux has been doing.
+// Counts reports how the Mux has been doing.
 func (m *Mux) Counts() MuxCounts {
 	return MuxCounts{m.counts.accepted.Load(), m.counts.limited.Load(), m.counts.failed.Load(), m.counts.ended.Load()}
 }

@@ -180,7 +180,7 @@ func (s *Server) declare(name string, callers Callers) (*grpc.ServiceDesc, strin
 	return service, method
 }
 
-// Methods tells which roles may call which method, for tests that walk all
+// Methods reports which roles may call which method, for tests that walk all
 // of them and for documents.
 func (s *Server) Methods() map[string]Callers {
 	s.mu.Lock()

@@ -199,7 +199,7 @@ func (p *pass) figures(w *queueWalk, e *entry) *structs.WaitReason {
 }
 
 // nominatedBefore says which machines of a VIP job are nominated for which jobs;
-// nil when none has. Holders name whom, so that only who may see a job reads its name.
+// nil when none has. Holders name whom, so that only those who may see a job read its name.
 func (p *pass) nominatedBefore(sh *shape) *structs.WaitReason {
 	if sh.vip == nil {
 		return nil
@@ -512,7 +512,7 @@ func (x *explainer) silent(u structs.WaitUpdate) int {
 	return 0
 }
 
-// Explain tells why a subjob waited in the newest pass that explained; nil when
+// Explain reports why a subjob waited in the newest pass that explained; nil when
 // it does not wait or was not explained yet.
 func (b *Board) Explain(jobID string, subjob int) *structs.WaitReason {
 	id, ok := b.queue.found.find(b.queue.entries, jobID, subjob)

@@ -26,7 +26,7 @@ const (
 	growLook = 5 * time.Minute
 )
 
-// GrowDue tells when a shrunk elastic gang is worth another look though nothing
+// GrowDue reports when a shrunk elastic gang is worth another look though nothing
 // changes. False: there is none.
 func (b *Board) GrowDue(now structs.UnixNano) (structs.UnixNano, bool) {
 	due := never

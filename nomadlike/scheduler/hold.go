@@ -46,7 +46,7 @@ type quotaPart struct {
 	spare int64 // what is left beside all that is held and what is asked for; negative: so much is missing
 }
 
-// partsOf tells how a project stands to what need asks of its quotas.
+// partsOf reports how a project stands to what need asks of its quotas.
 func (p *pass) partsOf(project int32, need structs.Holding) []quotaPart {
 	var parts []quotaPart
 	due := p.accounts.projects[project].due()
@@ -129,7 +129,7 @@ func (p *pass) holdQuota(e *entry, need structs.Holding, h *quotaHold) {
 	p.accounts.projects[e.project].kept = true
 }
 
-// heldBack tells which hold keeps a gang from taking held of its project's quota;
+// heldBack reports which hold keeps a gang from taking held of its project's quota;
 // nil: none.
 func (p *pass) heldBack(e *entry, held structs.Holding) *quotaHold {
 	h := p.holds[e.project]

@@ -7,7 +7,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// CheckInvariants tells everything on a board that must never be, in words; an
+// CheckInvariants reports everything on a board that must never be, in words; an
 // empty list is a sound board. Each part answers for itself, and then for what
 // it says about the others:
 //

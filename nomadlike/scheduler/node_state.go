@@ -232,7 +232,7 @@ func (b *Board) touch(at int32) {
 	b.queue.soil(b.nodes.states[at].partition)
 }
 
-// touchesMax bounds the touches that are remembered; who looked before the
+// touchesMax bounds the touches that are remembered; a reader that looked before the
 // oldest of them looks at every node again.
 const touchesMax = 1 << 14
 
@@ -256,7 +256,7 @@ func (ns *nodes) gain(at int32) {
 	ns.gains = append(ns.gains, at)
 }
 
-// gainsMax bounds the gains that are remembered; who looked before the oldest
+// gainsMax bounds the gains that are remembered; a reader that looked before the oldest
 // of them looks at everything again.
 const gainsMax = 4096
 

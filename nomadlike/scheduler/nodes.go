@@ -27,7 +27,7 @@ func (b *Board) NodeIndex(id string) (int, bool) { return b.nodes.floor.Index(id
 // NodeIndexes bounds the numbers of nodes.
 func (b *Board) NodeIndexes() int { return b.nodes.floor.Indexes() }
 
-// Placements tells what a running subjob holds, by rank; ranks that ended are
+// Placements reports what a running subjob holds, by rank; ranks that ended are
 // left out. Nil: it does not run.
 func (b *Board) Placements(jobID string, subjob int) []structs.RankPlacement {
 	id, ok := b.queue.found.find(b.queue.entries, jobID, subjob)
@@ -68,7 +68,7 @@ func (k Kept) Until() structs.UnixNano {
 	return k.r.at
 }
 
-// Bounded tells that only those may stand there until then whose time limit is
+// Bounded reports that only those may stand there until then whose time limit is
 // over by then; otherwise their estimate counts.
 func (k Kept) Bounded() bool { return k.r.bounded }
 

@@ -125,7 +125,7 @@ func (b *Board) Pass(now structs.UnixNano, seed uint64) structs.Plan {
 	return p.plan
 }
 
-// Due tells when a pass may decide otherwise though nothing changed: a restart
+// Due reports when a pass may decide otherwise though nothing changed: a restart
 // delay is over by then. False: never, by time alone.
 func (b *Board) Due(now structs.UnixNano) (structs.UnixNano, bool) {
 	due := never
@@ -565,7 +565,7 @@ func (p *pass) started(w *queueWalk, id int32, g *gang, placed []structs.RankPla
 	p.ranks += len(placed)
 }
 
-// ceiling tells what the pool's record says against gangs of a shape.
+// ceiling reports what the pool's record says against gangs of a shape.
 func (p *pass) ceiling(l *partitionQueue, sh *shape) *structs.WaitReason {
 	if l.record == nil || sh.pool == "" {
 		return nil

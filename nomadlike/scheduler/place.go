@@ -216,7 +216,7 @@ func (p *pass) take(n *need, seats []placement.Seat) {
 	}
 }
 
-// quota tells which quota keeps a project from holding a gang too.
+// quota reports which quota keeps a project from holding a gang too.
 func (p *pass) quota(e *entry, n *need, seats []placement.Seat, placed []structs.RankPlacement) *structs.Reason {
 	project := &p.accounts.projects[e.project]
 	if !project.counts() {
@@ -225,7 +225,7 @@ func (p *pass) quota(e *entry, n *need, seats []placement.Seat, placed []structs
 	return structs.QuotaProblem(project.record, project.due(), p.heldBy(e, n.Index(), seats, placed))
 }
 
-// leastQuota tells which quota keeps a project from holding even the least that
+// leastQuota reports which quota keeps a project from holding even the least that
 // the smallest gang would count, whatever devices it gets.
 func (p *pass) leastQuota(e *entry, n *need) *structs.Reason {
 	project := &p.accounts.projects[e.project]

@@ -61,7 +61,7 @@ func (p *pass) preempt(w *queueWalk, id int32, sh *shape) bool {
 	return false
 }
 
-// mayPreempt tells quickly that nobody yields to an entry.
+// mayPreempt reports quickly that nobody yields to an entry.
 func (p *pass) mayPreempt(e *entry) bool {
 	if p.settings.PreemptLonger || e.job.Priority.Rank() > 0 {
 		return true
@@ -169,7 +169,7 @@ func (p *pass) chooseVictims(w *queueWalk, sh *shape, h *preemptionSearch) ([]in
 	return p.settleOn(sh, h, options)
 }
 
-// bills tells for each node which further victims would make room there, the
+// bills reports for each node which further victims would make room there, the
 // cheapest first. Spots that cannot be cleared are left out.
 func (p *pass) bills(h *preemptionSearch, nodes []int32) []bill {
 	var bills []bill

@@ -31,7 +31,7 @@ const (
 //	strict   no time is known, not even by limits: others may take nothing there
 //	         that the gang lacks or would then lack
 //
-// The time of a bounded one never moves away: who stands there has ended by it,
+// The time of a bounded one never moves away: what stands there has ended by it,
 // and so has whoever is let in. A strict one takes the nodes where the gang is nearest to starting. On them,
 // what it needs is only ever freed, and when others come nearer it moves there:
 // the sum of its free shares only grows, so it starts after finitely many ends.
@@ -333,7 +333,7 @@ func (ns *nodes) headFits(n *need, at int32) bool {
 	return ok
 }
 
-// nearness tells in thousandths how much of the scarcest need of a rank with
+// nearness reports in thousandths how much of the scarcest need of a rank with
 // these ports is free: 1000 when it fits. It only grows while nothing new is
 // put on the node.
 func (ns *nodes) nearness(n *need, at int32, ports []structs.PortRequest) int32 {

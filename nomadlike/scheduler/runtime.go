@@ -27,7 +27,7 @@ const (
 	spanQuantile = 0.8 // how long a queued one will run
 )
 
-// Estimates tells how long jobs run. A predict.Model, an Outlook and a Draw of
+// Estimates reports how long jobs run. A predict.Model, an Outlook and a Draw of
 // it do. Boards ask from their own goroutine, clones from theirs.
 type Estimates interface {
 	Estimate(job *structs.Job) predict.Estimate

@@ -51,7 +51,7 @@ type Settings struct {
 	// Prefer, when set, tells how much a node is worth to a job for what it holds
 	// already, prepared data for instance; nodes with more come first.
 	Prefer func(job *structs.Job, node *structs.Node) int
-	// Prefers tells which jobs Prefer is asked for: to ask for every node takes
+	// Prefers reports which jobs Prefer is asked for: to ask for every node takes
 	// time. nil: all jobs.
 	Prefers func(job *structs.Job) bool
 }

@@ -16,7 +16,7 @@ type Share struct {
 	Fair     bool    // the pool orders its queue by it
 }
 
-// Shares tells how the projects that used a pool stand in its fair share at
+// Shares reports how the projects that used a pool stand in its fair share at
 // now, those that are served first at the front. It counts also for pools that
 // do not order by it.
 func (b *Board) Shares(pool string, now structs.UnixNano) []Share {

@@ -134,7 +134,7 @@ func (s *siege) largeJob() *structs.Job {
 	return j
 }
 
-// minute lets one minute pass; it tells what went wrong, if anything did.
+// minute lets one minute pass; it reports what went wrong, if anything did.
 func (s *siege) minute(at int, kind kindOfSiege, more bool) error {
 	for _, id := range slices.Sorted(maps.Keys(s.ends)) {
 		if s.ends[id] <= at {
@@ -183,7 +183,7 @@ func (s *siege) minute(at int, kind kindOfSiege, more bool) error {
 	return s.halfPlaced()
 }
 
-// halfPlaced tells of anything that is held but by a whole gang that runs.
+// halfPlaced reports anything that is held but by a whole gang that runs.
 func (s *siege) halfPlaced() error {
 	cpu, allocs := map[string]int64{}, map[string]int{}
 	for r := range s.board.Running() {

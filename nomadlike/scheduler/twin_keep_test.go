@@ -104,7 +104,7 @@ func (t *twin) freeAt(node string, rank capacity.Amount, bounded bool) structs.U
 	return whenever
 }
 
-// keep reserves nodes for a blocked gang, and tells how many.
+// keep reserves nodes for a blocked gang, and reports how many.
 func (t *twin) keep(id subjobID, before, nodes int) int {
 	job := t.world.jobs[id.job]
 	var best *twinKept

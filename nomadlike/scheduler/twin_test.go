@@ -291,7 +291,7 @@ func (t *twin) sizes(job *structs.Job) []int {
 	return sizes
 }
 
-// try returns the gang that would start now, or tells what is in the way.
+// try returns the gang that would start now, or reports what is in the way.
 func (t *twin) try(id subjobID) (*structs.GangPlan, fault) {
 	job, s := t.world.jobs[id.job], t.world.subjobs[id]
 	f := t.floor()
@@ -322,12 +322,12 @@ func (t *twin) try(id subjobID) (*structs.GangPlan, fault) {
 	return nil, why
 }
 
-// leastFault tells what quota has against the least that a gang would hold.
+// leastFault reports what quota has against the least that a gang would hold.
 func (t *twin) leastFault(id subjobID, spec structs.Resources) fault {
 	return t.quotaFault(id, leastHeld(spec, t.world.jobs[id.job].NodesMin()))
 }
 
-// quotaFault tells what quota has against a gang that would hold so much.
+// quotaFault reports what quota has against a gang that would hold so much.
 func (t *twin) quotaFault(id subjobID, held structs.Holding) fault {
 	job := t.world.jobs[id.job]
 	record := t.world.projects[job.Project]
@@ -403,7 +403,7 @@ func (t *twin) hold(id subjobID, need structs.Holding, at structs.UnixNano, stri
 	}
 }
 
-// ends tells when the gangs of a project end.
+// ends reports when the gangs of a project end.
 func (t *twin) ends(project string) map[subjobID]structs.UnixNano {
 	ends := map[subjobID]structs.UnixNano{}
 	for id := range t.world.attempts {

@@ -237,7 +237,7 @@ func (w *world) apply(t failer, plan structs.Plan) {
 	}
 }
 
-// take places or nominates one gang, or tells why not.
+// take places or nominates one gang, or reports why not.
 func (w *world) take(gang *structs.GangPlan) *structs.Reason {
 	id := subjobID{gang.JobID, gang.Subjob}
 	job, subjob := w.jobs[gang.JobID], w.subjobs[id]

@@ -28,7 +28,7 @@ func (c *Config) randomID() (string, error) {
 }
 
 // Complete fills what a job leaves out, by the rules of its project and of its
-// pool first, and tells what was chosen. It changes job in place.
+// pool first, and reports what was chosen. It changes job in place.
 func Complete(snapshot *state.Snapshot, job *structs.Job) []structs.Default {
 	chosen := snapshot.Project(job.Project).SetDefaults(job)
 	chosen = append(chosen, rulingPool(snapshot, job).SetDefaults(job)...)
@@ -79,7 +79,7 @@ func (a *Admitted) Defaults() []structs.Default { return a.defaults }
 func (a *Admitted) Pool() *structs.Pool { return a.pool }
 
 // Admit completes and checks a job, which stays as it is, against snapshot. The
-// error tells everything that is wrong with the job, that its pool does not allow,
+// error reports everything that is wrong with the job, that its pool does not allow,
 // or that is not available yet. It is pure: callers that only show what a job would
 // do call it as those that submit it do.
 //

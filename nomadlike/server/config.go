@@ -22,7 +22,7 @@ type Log interface {
 	Propose(ctx context.Context, command []byte) (consensus.Result, error)
 	ReadIndex(ctx context.Context) (uint64, error)
 	WaitApplied(ctx context.Context, index uint64) error
-	// LeadershipCh tells when this server begins and ceases to lead; this
+	// LeadershipCh reports when this server begins and ceases to lead; this
 	// package is its one reader.
 	LeadershipCh() <-chan consensus.Leadership
 	// LeaderID and LeaderAddr tell who leads, "" when nobody is known to.

@@ -49,7 +49,7 @@ func newFairQueue() *fairQueue {
 }
 
 // reserve takes a place for a preview until release. It fails with
-// CodeUnavailable when so many have one: who has none of their own is let in
+// CodeUnavailable when so many have one: a user who has none is let in
 // when all are taken, since there are only so many users.
 func (t *fairQueue) reserve(who Asker) error {
 	t.mu.Lock()
@@ -97,7 +97,7 @@ func (t *fairQueue) enterFirst() {
 	<-mine
 }
 
-// enter waits for the turn of who previews; leave ends it. It fails with
+// enter waits for the turn of a user who previews; leave ends it. It fails with
 // CodeTimeout when ctx ends before.
 func (t *fairQueue) enter(ctx context.Context, who Asker) (leave func(), err error) {
 	t.mu.Lock()
@@ -123,7 +123,7 @@ func (t *fairQueue) enter(ctx context.Context, who Asker) (leave func(), err err
 	return nil, structs.NewError(structs.CodeTimeout, "server.foresight_busy").Because(ctx.Err())
 }
 
-// withdraw takes back who waits; false: it is their turn already.
+// withdraw takes a waiting user back; false: it is their turn already.
 func (t *fairQueue) withdraw(user string, mine chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

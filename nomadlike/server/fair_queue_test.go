@@ -62,7 +62,7 @@ func TestPreviewsTakeTurns(t *testing.T) {
 	})
 }
 
-// Places are bounded by user, by project and in all, and who has none gets one.
+// Places are bounded by user, by project and in all, and a user who has none gets one.
 func TestPreviewsAreBounded(t *testing.T) {
 	refusal := func(err error) string {
 		if err == nil {

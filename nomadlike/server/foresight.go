@@ -86,7 +86,7 @@ func newForesight(config *Config) *foresight {
 	return &foresight{now: config.Now, store: config.Store, computing: newFairQueue(), trying: newFairQueue(), futures: forecast.FuturesDefault}
 }
 
-// close lets nobody look any more, and waits for who does.
+// close lets nobody look any more, and waits for those who do.
 func (f *foresight) close() {
 	f.mu.Lock()
 	f.mu.closed = true
@@ -180,7 +180,7 @@ func ongoing(board *scheduler.Board) func(func(predict.Ongoing) bool) {
 }
 
 // Newest as the index for ForecastSnapshot asks for the newest state, as long as looks
-// are not dear: who asks about one job has often just changed something.
+// are not dear: whoever asks about one job has often just changed something.
 const Newest = math.MaxUint64
 
 // ForecastSnapshot shows the future of this server's state: as it was a moment ago when

@@ -97,7 +97,7 @@ func snapshots(t *testing.T, s *Server, knows uint64) map[*ForecastSnapshot]int 
 	return got
 }
 
-// looks tells how many looks were ever begun.
+// looks reports how many looks were ever begun.
 func (f *foresight) looks() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

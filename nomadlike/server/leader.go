@@ -35,7 +35,7 @@ func (l *leader) run(ctx context.Context) {
 	}
 }
 
-// next waits for news, and tells false when ctx ended instead.
+// next waits for news, and returns false when ctx ended instead.
 func (l *leader) next(ctx context.Context) (consensus.Leadership, bool) {
 	select {
 	case news := <-l.config.Log.LeadershipCh():

@@ -187,7 +187,7 @@ func (p *proposals) proposeOnce(ctx context.Context, command []byte) (*structs.P
 }
 
 // whileLeads returns a context that ends when another server than leader is known
-// to lead: one whose machine died answers nothing, and who waits for that keeps
+// to lead: one whose machine died answers nothing, and a caller that waits for that keeps
 // nodes from registering at the next leader. The caller calls the function that
 // comes with it.
 func (p *proposals) whileLeads(ctx context.Context, leader string) (context.Context, context.CancelFunc) {
@@ -306,7 +306,7 @@ func (p *proposals) Consistent(ctx context.Context) (*state.Snapshot, error) {
 	}
 }
 
-// Fresh is Consistent for who has the Store at hand.
+// Fresh is Consistent for callers that have the Store at hand.
 func (p *proposals) Fresh(ctx context.Context) error {
 	_, err := p.Consistent(ctx)
 	return err
@@ -328,7 +328,7 @@ func (p *proposals) readOnce(ctx context.Context) (uint64, error) {
 	return reply.Index, nil
 }
 
-// pause waits, and tells false when ctx ended or this server began to close.
+// pause waits, and returns false when ctx ended or this server began to close.
 func (p *proposals) pause(ctx context.Context, span time.Duration) bool {
 	select {
 	case <-p.closing:
@@ -346,7 +346,7 @@ func (p *proposals) pause(ctx context.Context, span time.Duration) bool {
 	return false
 }
 
-// pause waits, and tells false when ctx ended first.
+// pause waits, and returns false when ctx ended first.
 func pause(ctx context.Context, span time.Duration) bool {
 	timer := time.NewTimer(span)
 	defer timer.Stop()

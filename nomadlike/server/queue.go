@@ -180,7 +180,7 @@ func (q *queue) learn(snapshot *state.Snapshot) {
 	q.learnAt = time.Now().Add(max(learnEvery, learnShare*took))
 }
 
-// await waits until the queue may be worth another pass. It tells true when
+// await waits until the queue may be worth another pass. It returns true when
 // that is so by time alone: a restart delay is over, explanations were left
 // out, or run times are to be learned.
 func (q *queue) await(ctx context.Context, snapshot *state.Snapshot) bool {
@@ -199,7 +199,7 @@ func (q *queue) await(ctx context.Context, snapshot *state.Snapshot) bool {
 	return false
 }
 
-// next tells how long from now the queue is worth another pass though nothing
+// next reports how long from now the queue is worth another pass though nothing
 // changes; false: never, by time alone.
 func (q *queue) next(snapshot *state.Snapshot) (span time.Duration, due bool) {
 	at := func(in time.Duration) {

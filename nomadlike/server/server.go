@@ -50,7 +50,7 @@ func assemble(ctx context.Context, cancel context.CancelFunc, config Config) (*S
 	return s, nil
 }
 
-// Close ends all duties and streams, and waits for them; who waits in Submit
+// Close ends all duties and streams, and waits for them; a caller that waits in Submit
 // or Consistent is told that this server is stopping. The log is the caller's
 // to shut down afterwards.
 func (s *Server) Close() {

@@ -462,7 +462,7 @@ func (n *session) push() error {
 	}
 }
 
-// stillOurs tells why the stream must end: the node registered elsewhere
+// stillOurs reports why the stream must end: the node registered elsewhere
 // since, or it was declared lost, and must say what it still runs.
 func (n *session) stillOurs(snapshot *state.Snapshot) error {
 	node := snapshot.Node(n.nodeID)

@@ -192,7 +192,7 @@ func (w *Cluster) unrested() string {
 	return ""
 }
 
-// standing tells how the ranks of a subjob's newest attempt stand, in the
+// standing reports how the ranks of a subjob's newest attempt stand, in the
 // state and on their machines.
 func (w *Cluster) standing(snapshot *state.Snapshot, s *structs.Subjob) string {
 	text := ""

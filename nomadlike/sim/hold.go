@@ -85,7 +85,7 @@ func (m *machine) letGo(id string) {
 	m.w.after(delay, func() { gone(); m.sayOver(id, 0) })
 }
 
-// sayOver tells that a hold is over until the servers know.
+// sayOver reports that a hold is over until the servers know.
 func (m *machine) sayOver(id string, tries int) {
 	a := m.w.log.state().Alloc(id)
 	if a == nil || a.Hold == nil || tries > sayMax || !m.powered {

@@ -16,7 +16,7 @@ const (
 const deviceEventsMax = 64
 
 // tellDevices records how the health of a node's devices has changed: those that
-// are not well any more, those that are again, and those that are gone. Devices
+// have become unhealthy, those that are healthy again, and those that are gone. Devices
 // that are new and well are nothing to tell.
 func (tx *txn) tellDevices(before, after *structs.Node) {
 	known := make(map[string]*structs.Device, len(before.Devices)) // looked up, never ranged over

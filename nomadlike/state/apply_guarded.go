@@ -53,7 +53,7 @@ func (tx *txn) guard(guard structs.Guard, inner judge) (structs.ApplyResult, *st
 	return inner(tx)
 }
 
-// stands tells what of a guard stands no more, nil when all of it does.
+// stands reports what of a guard stands no more, nil when all of it does.
 func (tx *txn) stands(guard structs.Guard) *structs.Error {
 	if guard.TokenID != "" {
 		token, ok := get[*structs.Token](tx, tableTokens, idKey(guard.TokenID))

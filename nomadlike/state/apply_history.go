@@ -84,7 +84,7 @@ func (tx *txn) forecast(jobID string, subjob int, attempt uint64) (*forecastRow,
 	return get[*forecastRow](tx, tableForecasts, attemptKey(jobID, subjob, attempt))
 }
 
-// endForecasts tells the answers about an attempt how it came: it began now,
+// endForecasts notes in the answers about an attempt how it came: it began now,
 // or it never will.
 func (tx *txn) endForecasts(jobID string, subjob int, attempt uint64, began bool) {
 	known, ok := tx.forecast(jobID, subjob, attempt)

@@ -14,7 +14,7 @@ import (
 // in the entry that ends its victims, and the gang is placed in the entry that
 // frees the last of what it needs.
 
-// nominate nominates nodes for a gang and ends its victims, or tells why not.
+// nominate nominates nodes for a gang and ends its victims, or reports why not.
 // Victims that are ending already, or have ended, need no asking.
 func (tx *txn) nominate(gang *structs.GangPlan) *structs.Reason {
 	job, _ := tx.job(gang.JobID)
@@ -266,7 +266,7 @@ func (tx *txn) fulfil(job *structs.Job, subjob *structs.Subjob, gang *structs.Ga
 	return true
 }
 
-// nominationProblem tells why a gang could not be placed on what a view shows, whatever
+// nominationProblem reports why a gang could not be placed on what a view shows, whatever
 // ports it gets, nil when it could.
 func nominationProblem(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPlan, on feasible.View) *structs.Reason {
 	return feasible.GangProblem(job, subjob, withPorts(job, gang, on), on)

@@ -30,7 +30,7 @@ func applyPlan(tx *txn, body *structs.Plan) (structs.ApplyResult, *structs.Error
 	return structs.ApplyResult{Plan: result}, nil
 }
 
-// placeGang makes the next attempt of a subjob, or a nomination for it, or tells why
+// placeGang makes the next attempt of a subjob, or a nomination for it, or reports why
 // neither can be.
 func (tx *txn) placeGang(gang *structs.GangPlan) *structs.Reason {
 	if len(gang.Victims) > 0 || gang.Nominate {

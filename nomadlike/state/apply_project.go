@@ -55,7 +55,7 @@ func (tx *txn) project(name string) *structs.Project {
 	return project
 }
 
-// urgentProblem tells why a job may not join the urgent ones of its project,
+// urgentProblem reports why a job may not join the urgent ones of its project,
 // nil when it may.
 func (tx *txn) urgentProblem(job *structs.Job) *structs.Error {
 	project := tx.project(job.Project)

@@ -71,7 +71,7 @@ func applyJobPriority(tx *txn, body *structs.JobPriority) (structs.ApplyResult, 
 	return structs.ApplyResult{JobID: job.ID}, nil
 }
 
-// changeJob replaces what a person may change of a job, and wakes who waits
+// changeJob replaces what a person may change of a job, and wakes what waits
 // for either.
 func (tx *txn) changeJob(job *structs.Job) {
 	known, _ := tx.jobRow(job.ID)
@@ -83,7 +83,7 @@ func (tx *txn) changeJob(job *structs.Job) {
 	tx.touchJobStatus(job.ID)
 }
 
-// touchJobStatus wakes who waits for a job.
+// touchJobStatus wakes what waits for a job.
 func (tx *txn) touchJobStatus(jobID string) {
 	status := *tx.jobStatus(jobID)
 	status.Status.ModifyIndex = tx.index()
@@ -320,7 +320,7 @@ func applyJobLimits(tx *txn, body *structs.JobLimits) (structs.ApplyResult, *str
 		}
 		if job.LimitWarning != nil && row.Attempt.WarnedAt == 0 {
 			tx.warn(job, row)
-			continue // also where the limit itself has passed: who was not warned goes a moment later
+			continue // also where the limit itself has passed: one that was not warned goes a moment later
 		}
 		cause := structs.NewReason("reason.time_limit", "limit", job.TimeLimit)
 		tx.endAttempt(job, key.Subjob, key.Number, ending{outcome: structs.OutcomeExpired, cause: cause})

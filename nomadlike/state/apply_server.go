@@ -31,7 +31,7 @@ func applyServerRemoval(tx *txn, body *structs.ServerRemoval) (structs.ApplyResu
 	return accepted()
 }
 
-// applyServerReport notes how a server does, and tells what has changed.
+// applyServerReport notes how a server does, and reports what has changed.
 func applyServerReport(tx *txn, body *structs.ServerReport) (structs.ApplyResult, *structs.Error) {
 	known, ok := tx.cluster()
 	if !ok {

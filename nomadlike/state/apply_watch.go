@@ -59,7 +59,7 @@ func (tx *txn) progressed(job *structs.Job, before *structs.Allocation, progress
 	tx.hangs(job, &attempt, gang, &hung)
 }
 
-// hangs tells that a gang hangs and who holds it up, and ends its attempt if
+// hangs reports that a gang hangs and who holds it up, and ends its attempt if
 // its job wants that.
 func (tx *txn) hangs(job *structs.Job, attempt *structs.Attempt, gang []*structs.Allocation, hung *structs.Hung) {
 	id := "event.attempt.hangs"

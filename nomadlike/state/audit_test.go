@@ -10,7 +10,7 @@ import (
 )
 
 // Whoever moves a job in the queue is named in its history and in the stream of
-// events, with what was done and when, in both languages; who may not is not.
+// events, with what was done and when, in both languages; those who may not are not.
 func TestQueueMovesAreAudited(t *testing.T) {
 	store, index := New(), uint64(0)
 	apply := func(kind structs.CommandKind, at structs.UnixNano, by string, body any) *structs.Error {

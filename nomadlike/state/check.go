@@ -28,7 +28,7 @@ func validKey(text string) bool {
 // validText bounds free text that becomes part of a row.
 func validText(text string) bool { return len(text) <= keyLengthMax }
 
-// jobProblem tells what keeps a job out of the tables, "" for nothing.
+// jobProblem reports what keeps a job out of the tables, "" for nothing.
 func jobProblem(job *structs.Job) string {
 	switch {
 	case job == nil:
@@ -60,7 +60,7 @@ func jobProblem(job *structs.Job) string {
 
 func badCores(cores float64) bool { return !(cores >= 0 && cores <= coresMax) }
 
-// nodeProblem tells what keeps a node out of the tables, "" for nothing.
+// nodeProblem reports what keeps a node out of the tables, "" for nothing.
 func nodeProblem(node *structs.Node) string {
 	capacity := node.Capacity
 	switch {
@@ -101,7 +101,7 @@ func validFaults(faults []structs.NodeFault) bool {
 	return len(faults) <= structs.NodeFaultsMax
 }
 
-// poolProblem tells what keeps a pool out of the tables, "" for nothing.
+// poolProblem reports what keeps a pool out of the tables, "" for nothing.
 func poolProblem(pool *structs.Pool) string {
 	switch {
 	case !validKey(pool.Name):
@@ -127,7 +127,7 @@ func poolProblem(pool *structs.Pool) string {
 	return ""
 }
 
-// projectProblem tells what keeps a project out of the tables, "" for nothing.
+// projectProblem reports what keeps a project out of the tables, "" for nothing.
 func projectProblem(project *structs.Project) string {
 	switch {
 	case !validKey(project.Name):

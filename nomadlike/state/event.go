@@ -114,10 +114,10 @@ func (tx *txn) share(event *structs.Event) {
 // eventSubmitted begins the history of every job.
 const eventSubmitted = "event.job.submitted"
 
-// eventCheckpoint tells of a checkpoint that a task has made known.
+// eventCheckpoint reports a checkpoint that a task has made known.
 const eventCheckpoint = "event.alloc.checkpoint"
 
-// submittedEvent tells of the submission of a job, in words that the job
+// submittedEvent reports the submission of a job, in words that the job
 // itself knows: histories of a hundred thousand waiting jobs need not keep it.
 func submittedEvent(job *structs.Job) (structs.Event, []string) {
 	event := jobEvent(eventSubmitted, job, nil)

@@ -8,7 +8,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// CheckInvariants tells everything in a state that must never be, in words; an
+// CheckInvariants reports everything in a state that must never be, in words; an
 // empty list is a sound state. Numbers are those of the reliability notes:
 //
 //	I1, I2  reports count for the newest attempt only; at most one attempt of a

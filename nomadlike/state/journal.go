@@ -99,7 +99,7 @@ func (s *Snapshot) Changes(since uint64) structs.Changes {
 	return changes
 }
 
-// subjobChange tells how a subjob stands now.
+// subjobChange reports how a subjob stands now.
 func (s *Snapshot) subjobChange(jobID string, subjob int) structs.SubjobChange {
 	change := structs.SubjobChange{JobID: jobID, Index: subjob}
 	row, ok := first[*subjobRow](s.db, tableSubjobs, indexID, subjobKey(jobID, subjob))

@@ -8,8 +8,8 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// TestJournalForgets makes sure that who looks too seldom is told everything,
-// and who looks often is not.
+// TestJournalForgets makes sure that a reader that looks too seldom is told everything,
+// and one that looks often is not.
 func TestJournalForgets(t *testing.T) {
 	store := New()
 	const each = 1_000

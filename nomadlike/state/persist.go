@@ -42,7 +42,7 @@ type dumpHeader struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
 	Index   uint64 `json:"index"`
-	// Protocol is wire.ProtocolVersion of who wrote it; 0 before version 9.
+	// Protocol is wire.ProtocolVersion of the server that wrote it; 0 before version 9.
 	Protocol int `json:"protocol,omitempty"`
 }
 

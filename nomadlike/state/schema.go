@@ -71,7 +71,7 @@ type metaRow struct {
 	lineage     uint64 // how often the state of this store was replaced by another
 }
 
-// scheduleRow is apart from metaRow, so that who waits for it sleeps through
+// scheduleRow is apart from metaRow, so that what waits for it sleeps through
 // everything that cannot let a queued subjob start.
 type scheduleRow struct {
 	Index uint64 `json:"index"` // of the last change that may let a queued subjob start

@@ -17,7 +17,7 @@ import (
 //
 // For each way to read there is a Watch twin. Its channel is closed at the
 // first change after this snapshot of what the twin reads, even when that
-// change has happened already; it may also be closed for nothing, so who waits
+// change has happened already; it may also be closed for nothing, so a reader that waits
 // takes a new snapshot and looks again.
 type Snapshot struct {
 	db *memdb.Txn

@@ -22,7 +22,7 @@ type Store struct {
 	nodes   atomic.Int64 // of the newest state
 }
 
-// NodeCount is the number of nodes that the newest state knows, for who asks
+// NodeCount is the number of nodes that the newest state knows, for callers that ask
 // too often to take a snapshot each time.
 func (s *Store) NodeCount() int { return int(s.nodes.Load()) }
 
@@ -46,7 +46,7 @@ func New() *Store {
 type UnknownCommandError struct {
 	Index    uint64
 	Kind     structs.CommandKind
-	Protocol int      // of who proposed it, 0 when unknown
+	Protocol int      // of the server that proposed it, 0 when unknown
 	Fields   []string // that are unknown; nil: the kind is
 }
 

@@ -31,7 +31,7 @@ func (c *chargeTwin) step(before, after *Snapshot, now structs.UnixNano) {
 	}
 }
 
-// compare tells how the ledgers differ, "" when they do not.
+// compare reports how the ledgers differ, "" when they do not.
 func (c *chargeTwin) compare(s *Snapshot) string {
 	device, milliCPU := make(map[string]int64), make(map[string]int64)
 	for usage := range s.ProjectUsages() {
@@ -91,7 +91,7 @@ func (b *boardTwin) sync(s *Snapshot) {
 	}
 }
 
-// compare tells how it differs from one that was told everything, "" for not.
+// compare reports how it differs from one that was told everything, "" for not.
 func (b *boardTwin) compare(s *Snapshot) string {
 	whole := &boardTwin{}
 	whole.sync(s)
@@ -100,7 +100,7 @@ func (b *boardTwin) compare(s *Snapshot) string {
 		cmp.Diff(whole.projects, b.projects)
 }
 
-// stepProblems tells what one command may not have done, whatever the states
+// stepProblems reports what one command may not have done, whatever the states
 // before and after it are each.
 //
 //	I8   no project came to hold more of a kind than its maximum allows
@@ -132,7 +132,7 @@ func stepProblems(before, after *Snapshot) (found []string) {
 	return found
 }
 
-// yieldProblem tells why an attempt should not have been made to yield.
+// yieldProblem reports why an attempt should not have been made to yield.
 func yieldProblem(after *Snapshot, attempt *structs.Attempt) string {
 	by := *attempt.By
 	subjob := after.Subjob(by.JobID, by.Subjob)

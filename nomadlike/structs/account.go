@@ -82,7 +82,7 @@ type RunAs struct {
 }
 
 // RunAs returns what the pool says of a job's tasks on its nodes; nil without a
-// word of it. Root is for jobs that were admitted by this pool's rules: who lands here
+// word of it. Root is for jobs that were admitted by this pool's rules: one that lands here
 // because any pool will do has not asked for it.
 func (p *Pool) RunAs(j *Job) *RunAs {
 	if p == nil || p.Exec == nil {

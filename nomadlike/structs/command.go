@@ -39,7 +39,7 @@ const (
 	CommandJobsForget       CommandKind = 31 // leader's sweep: ended jobs that are not kept any longer
 	CommandServerRemoval    CommandKind = 32 // admission: servers that must not come back, or may again
 	CommandNodeRemove       CommandKind = 33 // admission, and the leader's sweep for nodes that are down for long
-	CommandServerReport     CommandKind = 34 // leader's sweep: servers that are not well, or are again
+	CommandServerReport     CommandKind = 34 // leader's sweep: servers that are unhealthy, or healthy again
 	CommandKeyRotate        CommandKind = 35 // admission begins it, the leader takes it further
 	CommandCARotate         CommandKind = 36 // the same
 )
@@ -52,7 +52,7 @@ type Command struct {
 	Now  UnixNano    `json:"t"`            // the proposer's clock, for display and durations only
 	By   string      `json:"by,omitempty"` // who asked: user name or agent id
 	Body []byte      `json:"b"`
-	// Protocol is wire.ProtocolVersion of who proposes it; 0 before version 9.
+	// Protocol is wire.ProtocolVersion of the server that proposes it; 0 before version 9.
 	Protocol int `json:"v,omitempty"`
 }
 
@@ -176,7 +176,7 @@ type WaitUpdate struct {
 	NoPassingAt UnixNano `json:"no_passing_at,omitempty"`
 }
 
-// PlanResult tells which gangs of a plan were accepted; Refused is keyed by
+// PlanResult reports which gangs of a plan were accepted; Refused is keyed by
 // the gang's position in the plan.
 type PlanResult struct {
 	Accepted int            `json:"accepted"`
@@ -330,7 +330,7 @@ type ServerRemoval struct {
 	Back bool   `json:"back,omitempty"` // it may come back
 }
 
-// ServerReport tells how a server does, when that has changed.
+// ServerReport reports how a server does, when that has changed.
 type ServerReport struct {
 	ServerCondition
 	Gone bool `json:"gone,omitempty"` // it is no server any more: nothing is told

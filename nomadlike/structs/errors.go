@@ -147,7 +147,7 @@ func CodeOf(err error) ErrorCode {
 }
 
 // IsLasting reports whether err is a refusal that lasts until somebody has done
-// something about a machine, so that trying again at once is in vain.
+// something about a machine, so that trying again at once is no use.
 func IsLasting(err error) bool {
 	var refused *Error
 	return errors.As(err, &refused) && strings.HasSuffix(refused.ID, ".disk_full")

@@ -9,7 +9,7 @@ import (
 // This file knows the shells that a command starts by itself: which word is
 // theirs to read, and how a command is written so that one reads it.
 
-// shellPart tells where in the call of a shell a reader is.
+// shellPart reports where in the call of a shell a reader is.
 type shellPart uint8
 
 const (
@@ -64,7 +64,7 @@ func (r *commandReader) endShell(word string) {
 	}
 }
 
-// shellHint tells how a command that only a shell understands is given to one:
+// shellHint reports how a command that only a shell understands is given to one:
 // the message, and the line of a job file that a person may paste.
 func shellHint(command string, scan *commandScan) (hint, line string) {
 	command = strings.TrimSpace(command)

@@ -13,7 +13,7 @@ func reservedName(name string) bool {
 	return false
 }
 
-// NameProblem tells why name may not name an object, as the message id of
+// NameProblem reports why name may not name an object, as the message id of
 // the reason, or "" when it may. One rule serves all objects: lower-case
 // ASCII letters, digits and '-', starting with a letter, not ending in '-',
 // at most NameLengthMax bytes; so a name is a host name label, a file name

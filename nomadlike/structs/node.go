@@ -122,7 +122,7 @@ type Capacity struct {
 // to have less.
 const memorySlack = 10 // one tenth
 
-// ShortOfMemory tells what the devices of a node have in all when its own memory is
+// ShortOfMemory reports what the devices of a node have in all when its own memory is
 // less than that: what goes to a card comes through it, and checkpoints of all cards
 // lie in it. 0: it has enough.
 func (n *Node) ShortOfMemory() (devices int64) {

@@ -6,7 +6,7 @@ const NodeFaultsMax = 64
 // NodeFault is something about a machine, apart from its devices, that is not
 // well now. The node finds it, and finds when it is over.
 type NodeFault struct {
-	// Name says what is not well: "link/eth0", "link/mlx5_0:1", "processes".
+	// Name says what is unhealthy: "link/eth0", "link/mlx5_0:1", "processes".
 	// A node has one fault of a name.
 	Name   string  `json:"name"`
 	Reason *Reason `json:"reason"`

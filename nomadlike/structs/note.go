@@ -62,14 +62,14 @@ type AllocNote struct {
 	Evicted    *Reason          `json:"evicted,omitempty"` // what it runs on has to be left: the node has told its rank to save its work
 }
 
-// HoldNote tells that a debug hold has ended on its node, or that its devices
+// HoldNote reports that a debug hold has ended on its node, or that its devices
 // are not in use any more.
 type HoldNote struct {
 	Over  bool    `json:"over,omitempty"`  // otherwise only its devices were let go
 	Cause *Reason `json:"cause,omitempty"` // why it ended early; nil: its time was over, or somebody ended it
 }
 
-// IdleNote tells that none of a rank's devices has had anything to do for a while,
+// IdleNote reports that none of a rank's devices has had anything to do for a while,
 // or that one of them has again.
 type IdleNote struct {
 	Since UnixNano `json:"since"` // by the node's clock; 0: one is at work

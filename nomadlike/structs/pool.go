@@ -69,7 +69,7 @@ type TaskDefaults struct {
 }
 
 // PoolFloors are the least that each node of a job on several nodes must ask
-// for; 0 sets no bound. SKU counts units of the pool: who asks without them must
+// for; 0 sets no bound. SKU counts units of the pool: a job that asks without them must
 // ask for as much.
 type PoolFloors struct {
 	SKU     int     `json:"sku,omitempty" since:"16"`

@@ -13,7 +13,7 @@ func (n *Node) PoolName() string {
 	return n.Pool
 }
 
-// PoolOf tells which of the pools a node is in, in whatever order they are
+// PoolOf reports which of the pools a node is in, in whatever order they are
 // listed: the first by name that lists the node, else the first by name whose
 // constraints all hold, else the one of the node's own configuration, else
 // PoolDefault. state.Apply writes the answer to Node.Pool.

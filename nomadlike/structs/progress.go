@@ -8,7 +8,7 @@ import (
 // Progress is what a node tells of a rank that has gone silent: it has logged
 // nothing and made no step for longer than it ever takes, or it logs and makes no
 // step while a device of it is idle. A rank that is heard
-// again tells that with Silent unset. Ranks that are heard tell nothing.
+// again reports that with Silent unset. Ranks that are heard tell nothing.
 type Progress struct {
 	Silent bool     `json:"silent,omitempty"`
 	Mute   bool     `json:"mute,omitempty"` // it has never logged anything, so its silence alone says nothing
@@ -16,7 +16,7 @@ type Progress struct {
 	For    Duration `json:"for,omitempty"`  // how long it had been silent
 	Limit  Duration `json:"limit,omitempty"`
 	Step   int64    `json:"step,omitempty"` // the last that it made; 0: none was seen
-	// Measured tells that its devices, or its processors when it has none, are
+	// Measured reports that its devices, or its processors when it has none, are
 	// measured; Idle that one of them at least had nothing to do, Cards which.
 	Measured bool     `json:"measured,omitempty"`
 	Idle     bool     `json:"idle,omitempty"`

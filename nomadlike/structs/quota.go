@@ -93,7 +93,7 @@ func (q Quota) unit(n int) int64 {
 	return int64(n)
 }
 
-// QuotaProblem tells which quota keeps a project from holding more on top of
+// QuotaProblem reports which quota keeps a project from holding more on top of
 // what it holds, or nil. Nil records bound nothing.
 func QuotaProblem(project *Project, usage *ProjectUsage, more Holding) *Reason {
 	if project == nil {

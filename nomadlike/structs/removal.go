@@ -50,12 +50,12 @@ type TrustNews struct {
 	Gossip [][]byte `json:"gossip,omitempty"`
 
 	// CA are the certificates to trust, that which signs first; nothing leaves it
-	// as it is. PastCA are those of before, for who brings one along.
+	// as it is. PastCA are those of before, for an agent that brings one along.
 	CA     []CACertificate `json:"ca,omitempty"`
 	PastCA []PastCA        `json:"past_ca,omitempty"`
 }
 
-// TrustAck tells that the news are kept, and which keys the agent holds, by
+// TrustAck reports that the news are kept, and which keys the agent holds, by
 // fingerprint, the one that it uses first.
 type TrustAck struct {
 	Index  uint64   `json:"index"`

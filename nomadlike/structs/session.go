@@ -103,7 +103,7 @@ type HeartbeatAck struct {
 	Every  Duration `json:"every,omitempty"`
 }
 
-// ReportAck tells that a batch is in the log. Refused lists allocation ids
+// ReportAck reports that a batch is in the log. Refused lists allocation ids
 // whose reports were refused (an old attempt, or not this node's).
 type ReportAck struct {
 	Seq     uint64   `json:"seq"`
@@ -116,7 +116,7 @@ type ProposeRequest struct {
 	Command []byte `json:"command"`
 }
 
-// ProposeReply tells where the command stands in the log and what Apply said.
+// ProposeReply reports where the command stands in the log and what Apply said.
 type ProposeReply struct {
 	Index  uint64      `json:"index"`
 	Result ApplyResult `json:"result"`

@@ -3,7 +3,7 @@ package structs
 // Gauges of a node's history under names of their own; the others
 // have the keys of package plugins/device.
 const (
-	GaugeHealthy = "healthy"   // 1 while a device may get work, 0 when it was not well at any time
+	GaugeHealthy = "healthy"   // 1 while a device may get work, 0 when it was unhealthy at any time
 	GaugeCores   = "cpu_cores" // of the machine, or of a rank, at work
 )
 

@@ -34,7 +34,7 @@ func (e *UnknownFieldError) Error() string {
 func kindSince(kind structs.CommandKind) int {
 	switch {
 	case kind > structs.CommandCARotate:
-		return ProtocolVersion // who adds a kind says here since when
+		return ProtocolVersion // whoever adds a kind says here since when
 	case kind == structs.CommandCARotate:
 		return ProtocolCA
 	case kind == structs.CommandKeyRotate:
@@ -59,7 +59,7 @@ func Needs(kind structs.CommandKind, body any) int {
 	return max(kindSince(kind), needsOf(reflect.ValueOf(body)))
 }
 
-// since tells which fields of a type to look at.
+// since reports which fields of a type to look at.
 type since struct {
 	fields []int // that say since when, or hold types that do
 	first  []int // the version of each, 0 for none

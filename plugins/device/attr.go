@@ -108,7 +108,7 @@ const (
 	NodeDriver  = "driver"
 	NodeLibrary = "library"
 	NodeCUDA    = "cuda"
-	// NodeMIG tells how many devices are divided by MIG, and NodeMIGEmpty how
+	// NodeMIG reports how many devices are divided by MIG, and NodeMIGEmpty how
 	// many of those have no parts yet.
 	NodeMIG      = "mig"
 	NodeMIGEmpty = "mig.empty"

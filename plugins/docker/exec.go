@@ -52,7 +52,7 @@ func (d *Driver) Exec(ctx context.Context, id driver.TaskID, spec driver.ExecSpe
 	return driver.ExitResult{}, t.unreachable(ctx, err)
 }
 
-// unreachable tells why an init does not answer: as a rule because the task
+// unreachable reports why an init does not answer: as a rule because the task
 // is just ending.
 func (t *task) unreachable(ctx context.Context, cause error) error {
 	timer := time.NewTimer(endPatience)

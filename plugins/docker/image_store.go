@@ -189,7 +189,7 @@ func (s *imageStore) stored(ctx context.Context) ([]storedImage, diskUse, error)
 	return stored, diskOf(now.info.RootDir), nil
 }
 
-// diskOf tells how full the disk below a directory is.
+// diskOf reports how full the disk below a directory is.
 func diskOf(dir string) diskUse {
 	var stat syscall.Statfs_t
 	if dir == "" || syscall.Statfs(dir, &stat) != nil {

@@ -83,7 +83,7 @@ func (e *silentEngine) keep(pattern string) {
 	}
 }
 
-// keptSome tells how many requests were kept since.
+// keptSome reports how many requests were kept since.
 func (e *silentEngine) keptSome() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -22,7 +22,7 @@ type Progress struct {
 	Total int64  `json:"total,omitempty"` // bytes; 0: not known yet, it may grow
 }
 
-// Prepared tells what a task will run on.
+// Prepared reports what a task will run on.
 type Prepared struct {
 	Image  string `json:"image"`            // as the job names it
 	ID     string `json:"id"`               // the image's content on this node, "sha256:…"

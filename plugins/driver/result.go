@@ -15,7 +15,7 @@ type ExitResult struct {
 	// itself.
 	Signal    string `json:"signal,omitempty"`
 	OOMKilled bool   `json:"oom_killed,omitempty"`
-	// Err tells what went wrong around the process, such as a lost
+	// Err reports what went wrong around the process, such as a lost
 	// supervisor or processes that cannot be killed; nil for a plain exit,
 	// whatever its code.
 	Err        *structs.Error `json:"err,omitempty"`

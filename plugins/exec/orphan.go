@@ -80,7 +80,7 @@ func taskOf(pid int) driver.TaskID {
 	return ""
 }
 
-// end ends supervisors whose directory is gone and who have nothing to
+// end ends supervisors whose directory is gone and that have nothing to
 // supervise any more: they cannot write down what became of their task, and
 // nobody will ask them.
 func (o orphans) end() {

@@ -148,7 +148,7 @@ func (t *task) redial() *net.UnixConn {
 }
 
 // settle finishes a task whose supervisor has ended, with its exit record or
-// as lost. It tells false while the supervisor lives.
+// as lost. It returns false while the supervisor lives.
 func (t *task) settle() bool {
 	alive := t.state.BootID == t.home.bootID && proctree.Alive(t.state.Supervisor.PID, t.state.Supervisor.StartTicks)
 	// Asked in this order: the exit is recorded before the supervisor ends.
@@ -266,7 +266,7 @@ func (t *task) ask(ctx context.Context, request *supervisor.Request) (*superviso
 	}
 }
 
-// unreachable tells why a supervisor does not answer: as a rule because the
+// unreachable reports why a supervisor does not answer: as a rule because the
 // task is just ending.
 func (t *task) unreachable(ctx context.Context, cause error) error {
 	timer := time.NewTimer(endPatience)

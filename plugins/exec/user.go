@@ -78,7 +78,7 @@ func allottedUser(name string, root bool) (*supervisor.Credential, error) {
 }
 
 // deviceGroups are the groups that may use a task's devices where not everybody
-// may: who is given a device may open it. Root's group is none of them.
+// may: a user that is given a device may open it. Root's group is none of them.
 func deviceGroups(spec *driver.TaskSpec) []uint32 {
 	const groupMayUse, everybodyMayUse = 0o060, 0o006
 	var groups []uint32

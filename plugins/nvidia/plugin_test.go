@@ -336,7 +336,7 @@ func TestReapMemoryOfNobodyAndHeal(t *testing.T) {
 		if s := now(); !s.Devices[1].Healthy {
 			t.Errorf("%+v", s.Devices[1])
 		}
-		// A reset after which the card is still not well.
+		// A reset after which the card is still unhealthy.
 		verdict := 1
 		library.Change(func(f *Facts) { f.Cards[0].State.Recovery = &verdict })
 		time.Sleep(time.Second)

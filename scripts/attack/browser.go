@@ -19,7 +19,7 @@ import (
 // guestSignIns are more than there is room for sessions on one agent.
 const guestSignIns = 4800
 
-// page is what a browser holds: the cookie of who signed in, "" for nobody.
+// page is what a browser holds: the cookie of whoever signed in, "" for nobody.
 type page struct {
 	client *http.Client
 	base   string

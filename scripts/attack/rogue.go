@@ -384,7 +384,7 @@ func (t *target) forgery(ctx context.Context, stolen *auth.Credentials, key []by
 		}
 		defer func() { _ = list.Shutdown() }()
 		for _, seed := range t.gossip {
-			_, _ = list.Join([]string{seed}) // who refuses to hear it has heard it
+			_, _ = list.Join([]string{seed}) // whoever refuses to hear it has heard it
 		}
 	}
 	for round := range 20 {

@@ -237,7 +237,7 @@ func (b *bench) compare(ctx context.Context, name, from string, source func(dir 
 	return ready, onDisk, nil
 }
 
-// ratios tells how many times as fast as another way the store was, times
+// ratios reports how many times as fast as another way the store was, times
 // scale. Who comes first in a round is better off, or worse: so each ratio is of
 // the sums of as many rounds in a row as there are ways, in which everybody was
 // first once.

@@ -140,7 +140,7 @@ sleep 1000
 	return up.Sub(lost), err
 }
 
-// gangUp waits until all ranks of an attempt run, and tells since when.
+// gangUp waits until all ranks of an attempt run, and reports since when.
 func gangUp(ctx context.Context, dir string, attempt int) (last time.Time, err error) {
 	for rank := range lifeRanks {
 		stamp := filepath.Join(dir, fmt.Sprintf("up.%d.%d", attempt, rank))

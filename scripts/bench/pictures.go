@@ -225,7 +225,7 @@ func askAfterChanges(ctx context.Context, users []*asker, ids []string) error {
 	return nil
 }
 
-// submitSome submits jobs at an even pace, and tells how long each took.
+// submitSome submits jobs at an even pace, and reports how long each took.
 func submitSome(ctx context.Context, users []*asker) ([]float64, error) {
 	tick := time.NewTicker(picturesSubmitGap)
 	defer tick.Stop()

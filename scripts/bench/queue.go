@@ -192,7 +192,7 @@ func queueManySingles(_ context.Context, b *bench) error {
 	return nil
 }
 
-// placeAll submits jobs and passes until nothing starts any more; it tells how
+// placeAll submits jobs and passes until nothing starts any more; it reports how
 // many started.
 func placeAll(board *scheduler.Board, jobs []*structs.Job) int {
 	for i, job := range jobs {

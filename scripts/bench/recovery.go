@@ -142,7 +142,7 @@ func (w *world) cut(name string, off bool) {
 	_ = ip(to...) // without namespaces nothing is cut, and the round says so
 }
 
-// explain tells the events of a job since a moment.
+// explain lists the events of a job since a moment.
 func (w *world) explain(ctx context.Context, id string, since time.Time) {
 	events, _, err := w.client.JobEvents(ctx, id, nil)
 	if err != nil {

@@ -87,7 +87,7 @@ func (l *ledger) record(name string, m measured) {
 	}
 }
 
-// worse tells by what part a value is worse than another, 0 for not at all.
+// worse reports by what part a value is worse than another, 0 for not at all.
 func (f *figure) worse(now, before float64) float64 {
 	if f != nil && f.Higher {
 		now, before = before, now
@@ -175,7 +175,7 @@ func (l *ledger) table() string {
 	return b.String()
 }
 
-// problem tells what is wrong with a ledger.
+// problem reports what is wrong with a ledger.
 func (l *ledger) problem() error {
 	seen := map[string]bool{}
 	for _, f := range l.Figures {

@@ -40,7 +40,7 @@ func thresholds() []edit {
 }
 
 // certificateLife is how long certificates of agents are good: half of it is
-// over again and again in a run, and who is away for longer has none.
+// over again and again in a run, and a machine that is away for longer has none.
 const certificateLife = 30 * time.Second
 
 // certificateSkew is how far clocks may be apart in the nemesis' binary.

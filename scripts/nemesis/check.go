@@ -232,7 +232,7 @@ const (
 var eventsCounted = []string{"event.alloc.running", "event.alloc.complete", "event.alloc.failed", "event.job.running", "event.job.succeeded", eventReleased}
 
 // checkReports reports ranks that were heard for an attempt after a newer one
-// was placed (I1). A placement of a state that was given up is none: who runs for
+// was placed (I1). A placement of a state that was given up is none: what runs for
 // the attempt that the state knows which came back goes on.
 func checkReports(all map[position]structs.Event, restores []restored) []string {
 	type subjob struct {

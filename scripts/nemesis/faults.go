@@ -258,7 +258,7 @@ func cut(who chooser) func(context.Context, *strike) error {
 }
 
 // cutInTurn cuts two leaders off one after the other under writes, each with
-// entries that nobody else has, and then starts every server anew: who had to
+// entries that nobody else has, and then starts every server anew: a server that had to
 // drop entries must be able to open its log.
 func cutInTurn(ctx context.Context, s *strike) error {
 	for range 2 {

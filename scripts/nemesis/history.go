@@ -223,7 +223,7 @@ func (h *history) gap(from, to time.Time) time.Duration {
 	return max(longest, to.Sub(last))
 }
 
-// judge tells what the caller of a change knows after err. An agent that says
+// judge reports what the caller of a change knows after err. An agent that says
 // "unavailable" in its own words promises that nothing was done; so does a
 // connection that was never made. Silence promises nothing.
 func judge(err error) outcome {

@@ -37,7 +37,7 @@ import (
 	"time"
 )
 
-// recoveryMax bounds how long after the end of a fault the cluster may be unwell,
+// recoveryMax bounds how long after the end of a fault the cluster may be unhealthy,
 // on a machine that has processors for it.
 const recoveryMax = time.Minute
 

@@ -252,7 +252,7 @@ func (c *cluster) changes(h *history) (acts []uint64, unsure int) {
 	return acts, unsure
 }
 
-// unwell says what keeps the cluster from being well.
+// unwell says what keeps the cluster from being healthy.
 func (c *cluster) unwell(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()

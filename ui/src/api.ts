@@ -24,7 +24,7 @@ export function onSignedOut(handler: () => void) {
   whenSignedOut = handler
 }
 
-// asked tells whether boot.js has asked for something that nobody took yet.
+// asked reports whether boot.js has asked for something that nobody took yet.
 export const asked = (path: string) => path in ((globalThis as { early?: object }).early ?? {})
 
 // early takes the answer to what boot.js asked before the program was here.

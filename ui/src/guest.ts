@@ -1,7 +1,7 @@
 import { createContext, useContext } from 'react'
 import type { Token } from './types'
 
-// isShare tells whether somebody looks through a share link: at one thing, and
+// isShare reports whether somebody looks through a share link: at one thing, and
 // changes nothing.
 export const isShare = (token?: Token | null) => token?.role === 'guest' || token?.role === 'board'
 

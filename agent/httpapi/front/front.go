@@ -43,7 +43,7 @@ type Request struct {
 	Rests  []structs.Rest // records that the decision to allow it rests on
 	Writer http.ResponseWriter
 
-	unhealthy bool // the answer says by its status that the agent is not well
+	unhealthy bool // the answer says by its status that the agent is unhealthy
 }
 
 // Handler answers an authorised request. An error is rendered by front, so a
@@ -305,7 +305,7 @@ func (f *Front) identify(route api.Route, w http.ResponseWriter, r *http.Request
 	return who, release, nil
 }
 
-// wrongSecret counts a wrong token or secret of a peer. Only who gives wrong
+// wrongSecret counts a wrong token or secret of a peer. Only a peer that sends wrong
 // ones has to wait: an address is shared, and whoever else is behind it must
 // not be able to lock out the holder of a good token.
 func (f *Front) wrongSecret(peer string, err error) error {

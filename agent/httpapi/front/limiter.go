@@ -71,7 +71,7 @@ func newLimiter(config Limits, now func() time.Time) *limiter {
 	return l
 }
 
-// take removes one from the bucket, or tells how long to wait for it.
+// take removes one from the bucket, or reports how long to wait for it.
 func (b *bucket) take(now time.Time, rate, burst float64) time.Duration {
 	b.fill(now, rate, burst)
 	if b.level >= 1 {
@@ -143,7 +143,7 @@ func tooMany(code structs.ErrorCode, id string, wait time.Duration) error {
 
 // forgetLocked makes room by dropping callers whose buckets are full again:
 // remembering them changes nothing. When none are, all are dropped, since an
-// attacker who made so many must not cost memory.
+// attacker that made so many must not cost memory.
 func (l *limiter) forgetLocked(now time.Time) {
 	if len(l.mu.callers) < limiterKeysMax {
 		return
@@ -163,7 +163,7 @@ func (l *limiter) failureRate() (rate, burst float64) {
 	return n / failureWindow.Seconds(), n
 }
 
-// patient tells how long a peer that gave too many wrong secrets of late must
+// patient reports how long a peer that gave too many wrong secrets of late must
 // wait; 0 when it need not.
 func (l *limiter) patient(peer string) time.Duration {
 	rate, burst := l.failureRate()

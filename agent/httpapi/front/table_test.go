@@ -59,7 +59,7 @@ func TestJudgedAnew(t *testing.T) {
 	}
 }
 
-// What was written before goes out as it is; who is unhealthy says so by the status.
+// What was written before goes out as it is; an unhealthy server says so by the status.
 func TestAnswersAreWritten(t *testing.T) {
 	f := aloneFront(func(table *Table) {
 		Read(table, api.QueueTimeline, func(*Request) (*Encoded[outlook.Timeline], error) {

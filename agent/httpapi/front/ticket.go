@@ -100,7 +100,7 @@ type signedOut struct {
 	full map[sessionID]struct{}
 }
 
-// departed is who has signed out. Token tells the tickets of one token apart
+// departed is a session that was signed out. Token tells the tickets of one token apart
 // from those of others, so that nobody's can be pushed out by another's.
 type departed struct {
 	Expires time.Time `json:"expires"`

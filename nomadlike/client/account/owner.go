@@ -23,7 +23,7 @@ type Owner struct {
 	home     string // of an account, "" for others
 }
 
-// Owners tells which user of the node a task runs as. Any goroutine may use it.
+// Owners reports which user of the node a task runs as. Any goroutine may use it.
 type Owners struct {
 	Bound  structs.Accounts // users and projects of the cluster, bound to users of this node
 	IDs    *IDs             // of projects that are bound to none
@@ -77,7 +77,7 @@ func (o *Owners) Of(a *structs.Assignment) (Owner, error) {
 		}
 		return found, err
 	case task.Driver == structs.DriverDocker, root:
-		return taskOwner("") // the image's own, or who stands in for its root
+		return taskOwner("") // the image's own, or the one that stands in for its root
 	}
 	uid, err := o.IDs.of(a.Job.Project)
 	if err != nil {
@@ -119,7 +119,7 @@ func rootRefused(name string) error {
 func (o *Owners) OfRunning(a *structs.Assignment) (Owner, error) {
 	found, err := o.Of(a)
 	if a.Job.Task.Driver == structs.DriverDocker {
-		return found, err // who owns the directory may be the image's user
+		return found, err // the owner of the directory may be the image's user
 	}
 	var stat syscall.Stat_t
 	if lookErr := syscall.Stat(o.Layout.Task(a.Alloc.ID), &stat); lookErr != nil {

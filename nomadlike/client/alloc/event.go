@@ -43,7 +43,7 @@ type Exceeded struct{ Cause *structs.Reason }
 // Unblocked says that no older attempt has processes here any more.
 type Unblocked struct{}
 
-// Progressed tells which step a preparation that takes long has reached.
+// Progressed reports which step a preparation that takes long has reached.
 type Progressed struct {
 	Step    string
 	Percent int // 0 when it is not known

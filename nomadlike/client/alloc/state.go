@@ -83,7 +83,7 @@ type State struct {
 
 	sent     Force  // strongest Stop given since this agent's start
 	sentCtrl uint64 // Seq of the newest Control given since this agent's start
-	// recovering tells that Recover is not answered yet: until then the driver
+	// recovering reports that Recover is not answered yet: until then the driver
 	// may not know the task, and orders to it would be lost.
 	recovering bool
 }

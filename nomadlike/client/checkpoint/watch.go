@@ -105,7 +105,7 @@ func (w *Watch) Step(entries []Entry, pattern string, now time.Time, end End) (E
 
 func same(x, y Entry) bool { return x.Bytes == y.Bytes && x.Modified.Equal(y.Modified) }
 
-// unfinished tells a name that programs give to what they are still writing.
+// unfinished recognises a name that programs give to what they are still writing.
 func unfinished(name string) bool {
 	if strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") {
 		return true

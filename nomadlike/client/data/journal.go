@@ -50,7 +50,7 @@ func header(bootID string) []byte {
 }
 
 // readJournal returns the records of a journal up to the first that is not whole,
-// and tells how long that part is. sameBoot reports whether the machine has run
+// and reports how long that part is. sameBoot reports whether the machine has run
 // since: otherwise what the records say may not have reached the disk.
 func readJournal(path, bootID string, yield func(*record) error) (sameBoot bool, good int64, err error) {
 	f, err := os.Open(path)

@@ -102,7 +102,7 @@ func TestFreshCopyIsNotEvicted(t *testing.T) {
 	wanting.Wait()
 }
 
-// TestCopyKeepsRights: who may not read a source may not read its copy, nor
+// TestCopyKeepsRights: a user who may not read a source may not read its copy, nor
 // find out what is being copied.
 func TestCopyKeepsRights(t *testing.T) {
 	source := dataset(t, rand.New(rand.NewPCG(15, 16)), 10, 20, chunkBytes+1)

@@ -110,7 +110,7 @@ func (s *Store) lose(digest string, cause error) {
 	}
 }
 
-// disown takes back the word for a copy, and tells who reads it.
+// disown takes back the word for a copy, and reports the jobs that read it.
 func (s *Store) disown(digest string) (users []string, lost bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

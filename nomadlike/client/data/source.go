@@ -16,7 +16,7 @@ import (
 // Source is where a dataset comes from that is no directory of the node: a
 // server that answers requests. Open is called from several goroutines.
 type Source interface {
-	// List tells which files there are. A file that is not there is an error
+	// List reports which files there are. A file that is not there is an error
 	// that wraps fs.ErrNotExist.
 	List(ctx context.Context) (*Listing, error)
 	// Open reads length bytes of a file from offset on, and goes on by itself

@@ -138,7 +138,7 @@ type Copy struct {
 	Damaged  bool // a copy was here that was not what it had been made as
 }
 
-// Progress tells how far a copy is. It is called from several goroutines.
+// Progress reports how far a copy is. It is called from several goroutines.
 type Progress func(done, total int64)
 
 // Prepare returns a copy of what root holds, for user, which is an allocation; it

@@ -12,7 +12,7 @@ import (
 )
 
 // change writes two other bytes into a file of a copy, and leaves all that a
-// listing tells of it.
+// listing reports it.
 func change(t *testing.T, name string, offset int64) {
 	t.Helper()
 	info, err := os.Stat(name)

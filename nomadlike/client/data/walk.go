@@ -100,7 +100,7 @@ func (w *walk) link(name string, stat *unix.Stat_t) error {
 	return w.listing.links.add(&File{Path: name, Tag: target, Owner: owner})
 }
 
-// staysInside tells by its text alone that a link leads to a place below the
+// staysInside reports by its text alone that a link leads to a place below the
 // dataset: it climbs at first, at most as far as it lies deep, and never again.
 // What it meets on the way are directories, or links that were looked at too.
 func staysInside(name, target string) bool {

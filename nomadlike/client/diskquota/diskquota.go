@@ -6,9 +6,9 @@
 // below inherits, with limits; Free takes the limits away before the directory is
 // removed.
 //
-// Limits: ext4 and XFS, mounted with prjquota, on a block device. Who has
+// Limits: ext4 and XFS, mounted with prjquota, on a block device. A process with
 // CAP_SYS_RESOURCE in the machine's own user namespace passes limits, and the owner
-// of a file who is in that namespace may take it out of its project: callers measure
+// of a file in that namespace may take it out of its project: callers measure
 // beside it. Quotas count disk blocks, in KiB.
 package diskquota
 
@@ -130,7 +130,7 @@ func (f *FileSystem) Free(dir string) error {
 	return f.limit(id, 0, 0)
 }
 
-// Used tells what lies below a directory that was bounded.
+// Used reports what lies below a directory that was bounded.
 func (f *FileSystem) Used(dir string) (bytes, files int64, err error) {
 	id, err := projectOf(dir)
 	if err != nil {

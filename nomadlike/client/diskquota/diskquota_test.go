@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fill writes 64 MiB, or 1,000 files, below a directory, and tells how that went.
+// fill writes 64 MiB, or 1,000 files, below a directory, and reports how that went.
 func fill(word, dir string) int {
 	if word == makeWord {
 		for i := range 1000 {

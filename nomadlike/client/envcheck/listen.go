@@ -12,7 +12,7 @@ import (
 // listening is the state of a listening socket in /proc/net/tcp.
 const listening = "0A"
 
-// Listener tells who listens on a TCP port of the node: "" for nobody, else
+// Listener reports who listens on a TCP port of the node: "" for nobody, else
 // the program and pid, and whether that is one of processes. A listener whose
 // owner cannot be found out is taken for one of them.
 func Listener(proc string, port int, processes []Process) (who string, own bool) {

@@ -95,7 +95,7 @@ func UnsetVariables(command []string, notes []structs.Reason) []string {
 	return names
 }
 
-// Take looks once, and tells what the table makes of it, each rule once. What
+// Take looks once, and reports what the table makes of it, each rule once. What
 // the task sees is told at the first look, and again when something has
 // changed that all ranks should have in common.
 func (e *Environment) Take(ctx context.Context, l *Look) {

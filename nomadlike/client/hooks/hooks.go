@@ -201,7 +201,7 @@ func (h *Hooks) run(ctx context.Context, d driver.Driver, spec driver.TaskSpec, 
 	return nil
 }
 
-// runHook runs one hook and tells why it failed.
+// runHook runs one hook and reports why it failed.
 func runHook(ctx context.Context, d driver.Driver, task driver.TaskID, hook *structs.Hook, env []string, out *hookLog) *structs.Error {
 	timeout := hook.Timeout
 	if timeout <= 0 {

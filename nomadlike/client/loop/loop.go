@@ -343,7 +343,7 @@ func (l *Loop) Wait(id string) <-chan struct{} {
 // Waiting returns how many wait for an allocation.
 func (l *Loop) Waiting(id string) int { return len(l.waiters[id]) }
 
-// Wake lets those go on who wait for an allocation to run, and to be known to
+// Wake lets those go on that wait for an allocation to run, and to be known to
 // whom it belongs.
 func (l *Loop) Wake() {
 	for id, waiters := range l.waiters {

@@ -116,7 +116,7 @@ func (r *FileSystem) name(fault string) string {
 	return fault + ":" + r.place
 }
 
-// diskWatch remembers from look to look which places are not well.
+// diskWatch remembers from look to look which places are unhealthy.
 type diskWatch struct {
 	looking sync.Mutex // one look at a time, so that the newest is told last
 	mu      struct {

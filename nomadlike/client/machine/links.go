@@ -20,7 +20,7 @@ import (
 )
 
 // linksEvery is how often the network cards are looked at, linksAgain while one of
-// their links is not well: what waits for it goes on when it is.
+// their links is unhealthy: what waits for it goes on when it is.
 const (
 	linksEvery = 5 * time.Second
 	linksAgain = time.Second

@@ -83,7 +83,7 @@ const (
 	epoch   // both
 )
 
-// roleOf tells what a name in lower case stands for.
+// roleOf reports what a name in lower case stands for.
 func roleOf(name string) role {
 	switch name {
 	case "step", "steps", "global_step", "iter", "iteration", "iterations", "num_updates":

@@ -90,7 +90,7 @@ func (p *pulling) report(progress driver.Progress) {
 // on this node when it has never been in one.
 func imageOf(made *driver.Prepared) string { return cmp.Or(made.Digest, made.ID) }
 
-// end tells of the image that is there now.
+// end reports the image that is there now.
 func (p *pulling) end(made *driver.Prepared) {
 	content := imageOf(made)
 	if content == "" {

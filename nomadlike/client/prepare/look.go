@@ -17,7 +17,7 @@ const (
 	lookTimeout = 2 * time.Second
 )
 
-// LookForData tells what of a job's data the node's storages lack, before the job
+// LookForData reports what of a job's data the node's storages lack, before the job
 // is admitted. Nothing is made, nothing is opened but directories; a storage that
 // does not answer in time is told as unknown.
 func (r *Preparer) LookForData(ctx context.Context, ask *structs.DataLook) (*structs.DataSeen, error) {

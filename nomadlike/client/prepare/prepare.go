@@ -555,7 +555,7 @@ func removeLinks(links []launch.Link) {
 	}
 }
 
-// blame tells whose fault it is that a driver could not prepare a task: what
+// blame reports whose fault it is that a driver could not prepare a task: what
 // is unavailable on this node may be there on another. A registry that does
 // not answer is charged to the job, or a job with a misspelt one would come
 // back for ever.

@@ -1,6 +1,6 @@
 // Package progress watches the log of a running task: Meter holds a figure that the
 // training writes with every iteration against a threshold (the performance
-// watch), Pulse learns how long the task is used to be silent and tells when it
+// watch), Pulse learns how long the task is used to be silent and reports when it
 // has been for too long (the hang watch).
 //
 // Flow: package client reads the log, passes each line to both, measures devices

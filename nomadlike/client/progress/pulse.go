@@ -58,7 +58,7 @@ func NewPulse(policy structs.Hang, now time.Duration) (*Pulse, error) {
 	return &Pulse{policy: policy, pattern: pattern, heard: now, stepped: now, busy: make(map[string]time.Duration)}, nil
 }
 
-// Line takes a line of the log. It tells when the task was believed silent, and
+// Line takes a line of the log. It reports when the task was believed silent, and
 // is no more: of one that stalls any line but a step says nothing.
 func (p *Pulse) Line(line []byte, now time.Duration) (structs.Progress, bool) {
 	if gap := now - p.heard; p.spoke && gap >= gapNoticed {

@@ -84,14 +84,14 @@ func (b Bounds) rotation(asked driver.LogRotation) driver.LogRotation {
 	return asked.WithDefaults()
 }
 
-// Quotas are those of the file system on which tasks have their directories: who
+// Quotas are those of the file system on which tasks have their directories: what
 // writes more below one gets EDQUOT at once. Package diskquota has it.
 type Quotas interface {
 	Bound(dir string, bytes, files int64) error
 	Free(dir string) error
 }
 
-// attrRoom tells how a node bounds what its tasks write: by what it measures, or by
+// attrRoom reports how a node bounds what its tasks write: by what it measures, or by
 // quotas as well.
 const attrRoom = "disk.bound"
 

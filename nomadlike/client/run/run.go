@@ -274,7 +274,7 @@ func failedStart(id string, params ...any) driver.ExitResult {
 	return driver.ExitResult{Code: driver.CodeUnknown, Err: structs.NewError(structs.CodeUnavailable, id, params...)}
 }
 
-// waitTask tells the end of a task. A driver that cannot answer is asked
+// waitTask returns the end of a task. A driver that cannot answer is asked
 // again until the agent stops. fresh says that the task was started just now.
 func (x *Runs) waitTask(work context.Context, r *runner, d driver.Driver, task driver.TaskID, fresh bool) {
 	var told *environment.Told

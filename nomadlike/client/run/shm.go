@@ -31,7 +31,7 @@ type shmWatch struct {
 	}
 }
 
-// over tells since when a user may have left something, once nothing of them runs
+// over reports since when a user may have left something, once nothing of them runs
 // any more.
 func (w *shmWatch) over(uid uint32, began time.Time, lives bool) (since time.Time, ok bool) {
 	w.mu.Lock()

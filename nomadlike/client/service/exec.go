@@ -226,7 +226,7 @@ type execTarget struct {
 // one of this kind.
 const terminalUsual = "xterm-256color"
 
-// Run runs the command and tells how it ended. A rank's command survives the
+// Run runs the command and reports how it ended. A rank's command survives the
 // loss of its caller: it is part of the attempt, and ends with it.
 func (t *execTarget) run(ctx context.Context, start *structs.ExecStart, streams driver.Streams) *structs.ExecExit {
 	result, err := t.driver.Exec(ctx, t.task, execSpec(start), streams)
@@ -261,7 +261,7 @@ func execSpec(start *structs.ExecStart) driver.ExecSpec {
 	return spec
 }
 
-// execFailed tells that a command was not run.
+// execFailed reports that a command was not run.
 func execFailed(allocID string, err error) *structs.ExecExit {
 	var told *structs.Error
 	switch {

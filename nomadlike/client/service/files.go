@@ -78,7 +78,7 @@ func fileUnknown(name string) error {
 	return structs.NewError(structs.CodeNotFound, "client.file_unknown", "path", name)
 }
 
-// fileFailed tells what is not there, or leads out of the directory, from what
+// fileFailed reports what is not there, or leads out of the directory, from what
 // cannot be read.
 func fileFailed(name string, err error) error {
 	var told *structs.Error

@@ -108,7 +108,7 @@ func (o *Outbox) Waiting() bool {
 	return (len(o.order) > 0 || o.noteWaits()) && len(o.flights) < BatchesInFlightMax
 }
 
-// InFlight tells how many batches wait for their acknowledgement.
+// InFlight reports how many batches wait for their acknowledgement.
 func (o *Outbox) InFlight() int { return len(o.flights) }
 
 // Len is the number of reports that no server has acknowledged.

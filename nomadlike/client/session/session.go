@@ -51,7 +51,7 @@ type Owner interface {
 	Assignments(*structs.Assignments)
 	// Delivered takes the reports that the servers are done with.
 	Delivered([]Delivered)
-	// Connected tells that a server has welcomed the node, or, with nil,
+	// Connected reports that a server has welcomed the node, or, with nil,
 	// that the stream is lost.
 	Connected(*structs.Welcome)
 }

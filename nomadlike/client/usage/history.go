@@ -23,7 +23,7 @@ const (
 )
 
 // RecordHistory writes down what the machine and its devices measure, until ctx is
-// cancelled. Nobody hears of it who does not ask.
+// cancelled. Nobody hears of it unless they ask.
 func (u *Usage) RecordHistory(ctx context.Context) {
 	tick := time.NewTicker(historyEvery)
 	defer tick.Stop()

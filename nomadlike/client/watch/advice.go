@@ -32,7 +32,7 @@ func logFacts(tail []byte) envcheck.Facts {
 	return facts
 }
 
-// advise looks why a command of torch.distributed has failed, and tells what the
+// advise looks why a command of torch.distributed has failed, and reports what the
 // table makes of the end of its log.
 func (w *watcher) advise() {
 	a := w.task.Assigned.Load()

@@ -35,7 +35,7 @@ const (
 	useSome
 )
 
-// useOf tells what the measured shares of devices mean. Pure.
+// useOf reports what the measured shares of devices mean. Pure.
 func useOf(devices []string, figures map[string]devices.Measurement, now time.Time) idleUse {
 	use := useNone
 	for _, id := range devices {

@@ -17,7 +17,7 @@ import (
 const (
 	patrolFirst   = time.Second // after the start of the command
 	patrolEvery   = time.Minute
-	patrolStrikes = 2 // looks in a row that find the network of a gang unwell until it is left
+	patrolStrikes = 2 // looks in a row that find the network of a gang unhealthy until it is left
 )
 
 // patrolState is what a patrol remembers from look to look.
@@ -33,7 +33,7 @@ type patrolState struct {
 
 // patrol looks again and again at what the task sees and at its node, until ctx
 // ends. What is new is told in the events of the job; a gang leaves a node whose
-// network is not well.
+// network is unhealthy.
 func (w *watcher) patrol(ctx context.Context) {
 	state := patrolState{told: w.told, begun: w.Now()}
 	if state.told == nil {

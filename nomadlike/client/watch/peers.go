@@ -68,7 +68,7 @@ func nextPeer(a *structs.Assignment) (peer *structs.Member, address string) {
 	return nil, ""
 }
 
-// connections connects to an address, and tells how often that was lost, and
+// connections connects to an address, and reports how often that was lost, and
 // an error. A refusal is an answer.
 func connections(ctx context.Context, address string) (lost int, cause string) {
 	dialer := net.Dialer{Timeout: peerPatience}

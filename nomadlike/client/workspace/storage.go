@@ -109,7 +109,7 @@ func placeholders() []string {
 	return []string{"{user}", "{project}", "{kind}", "{from}", "{name}", "{version}"}
 }
 
-// TemplateProblem tells what is wrong with a template, as an id of the
+// TemplateProblem reports what is wrong with a template, as an id of the
 // catalogue, and which part of it; "" when nothing is. Pure.
 func TemplateProblem(template string) (id, part string) {
 	if !path.IsAbs(template) || path.Clean(template) != template || template == "/" || len(template) > PathMax || strings.ContainsRune(template, 0) {

@@ -8,7 +8,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// GangProblem tells why a gang may not be placed now, or nil when it may.
+// GangProblem reports why a gang may not be placed now, or nil when it may.
 // state.Apply calls it with its latest state for each gang of a plan, after the
 // gangs before it were applied; for a gang with victims view is as if they
 // were gone.
@@ -57,7 +57,7 @@ func GangProblem(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPla
 	return structs.QuotaProblem(view.Project(job.Project), view.ProjectUsage(job.Project), more)
 }
 
-// PlacementProblem tells why rank may not stand on node with exactly the ports
+// PlacementProblem reports why rank may not stand on node with exactly the ports
 // and devices of placement, or nil when it may. What the node's pool says is
 // asked by PoolProblem.
 func PlacementProblem(job *structs.Job, node *structs.Node, usage *structs.Usage, spec structs.Resources, rank int, placement *structs.RankPlacement) *structs.Reason {
@@ -88,7 +88,7 @@ func PlacementProblem(job *structs.Job, node *structs.Node, usage *structs.Usage
 	return devicesProblem(node, usage, spec.Devices, placement.Devices)
 }
 
-// NodeProblem tells what about the node itself, whatever it holds, keeps the
+// NodeProblem reports what about the node itself, whatever it holds, keeps the
 // job away: its pool, its drivers, or that the job names other nodes. Named
 // nodes may stand in any pool that is not dedicated; a VIP job gets the
 // machines that were chosen for it and no others.
@@ -110,7 +110,7 @@ func NodeProblem(job *structs.Job, node *structs.Node) *structs.Reason {
 	return nil
 }
 
-// SpecProblem tells what about the node, whatever it holds, keeps ranks of
+// SpecProblem reports what about the node, whatever it holds, keeps ranks of
 // spec away: it has no RDMA, or devices that they could get have a driver that
 // the job's placement excludes.
 func SpecProblem(job *structs.Job, spec structs.Resources, node *structs.Node) *structs.Reason {
@@ -131,7 +131,7 @@ func SpecProblem(job *structs.Job, spec structs.Resources, node *structs.Node) *
 	return nil
 }
 
-// PoolProblem tells what the pool of the node says against ranks of spec there:
+// PoolProblem reports what the pool of the node says against ranks of spec there:
 // it is dedicated to jobs that name it, it has no RDMA, or it does not let
 // processes run on nodes that isolate none. pool is the record of
 // node.PoolName(), nil when there is none.

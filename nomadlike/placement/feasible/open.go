@@ -2,7 +2,7 @@ package feasible
 
 import "nomadlike/nomadlike/structs"
 
-// Barred tells what keeps ranks of spec off a node whatever it holds, or nil when
+// Barred reports what keeps ranks of spec off a node whatever it holds, or nil when
 // nothing does. pool is the record of the node's pool, nil when there is none.
 func Barred(job *structs.Job, spec structs.Resources, node *structs.Node, pool *structs.Pool) *structs.Reason {
 	if reason := NodeProblem(job, node); reason != nil {

@@ -11,7 +11,7 @@ type Victim struct {
 	Held  structs.Holding // what it counts in its project's quota
 }
 
-// VictimProblem tells why a victim may not be ended for a gang of job that
+// VictimProblem reports why a victim may not be ended for a gang of job that
 // would hold more, or nil when it may. The scheduler asks it while it searches
 // and state.Apply again. Who yields:
 //

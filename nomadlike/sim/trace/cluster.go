@@ -31,7 +31,7 @@ type cluster interface {
 	finish(now structs.UnixNano, t *task) error
 	// believe hands the scheduler new estimates of run times.
 	believe(estimates scheduler.Estimates)
-	// decide lets the scheduler decide, and tells what it did, in order.
+	// decide lets the scheduler decide, and reports what it did, in order.
 	decide(now structs.UnixNano) ([]move, error)
 	// sync returns the board as it stands now. It is not changed: clones are.
 	sync() (*scheduler.Board, error)

@@ -64,7 +64,7 @@ type Predict struct {
 	OnlyQueued bool   // only of those that did not start in the instant of their submission
 }
 
-// check tells what is wrong with options.
+// check reports what is wrong with options.
 func (o *Options) check() error {
 	for _, choice := range []struct {
 		name, value string
@@ -87,7 +87,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// known tells what is wrong with the value of a choice.
+// known reports what is wrong with the value of a choice.
 func known(name, value string, choices []string) error {
 	if slices.Contains(choices, value) {
 		return nil

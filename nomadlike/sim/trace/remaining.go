@@ -12,8 +12,8 @@ import (
 
 // remainingCluster serves by shortest remaining time. At each instant the jobs
 // of a pool, running and waiting, are walked by what they have left, and those
-// that its devices suffice for are chosen; who runs and is not chosen stops,
-// and the scheduler places who is chosen and does not run. Whoever runs and is
+// that its devices suffice for are chosen; one that runs and is not chosen stops,
+// and the scheduler places what is chosen and does not run. Whoever runs and is
 // chosen stays where it is, so a chosen job may find its devices in pieces that
 // are too small: then it waits on.
 type remainingCluster struct {
@@ -22,7 +22,7 @@ type remainingCluster struct {
 	pools []remainingPool
 }
 
-// remainingPool is who is in a pool.
+// remainingPool is the jobs of a pool.
 type remainingPool struct {
 	running, waiting []*task
 	changed          bool // since the last decision
@@ -93,7 +93,7 @@ func (c *remainingCluster) decide(now structs.UnixNano) ([]move, error) {
 	return append(done, placed...), nil
 }
 
-// choose tells who must stop running and who is to start.
+// choose reports which jobs must stop running and which are to start.
 func (c *remainingCluster) choose(pool *remainingPool, devices int) (stopped, start []*task) {
 	all := append(slices.Clone(pool.running), pool.waiting...)
 	left := make(map[*task]time.Duration, len(all))

@@ -173,7 +173,7 @@ func TestSRTFKeepsProgress(t *testing.T) {
 	}
 }
 
-// TestSRTFForecasts: who knows all run times foretells the start of a job that
+// TestSRTFForecasts: a policy that knows all run times foretells the start of a job that
 // nobody overtakes, behind runs that were interrupted before.
 func TestSRTFForecasts(t *testing.T) {
 	trace := &Trace{Jobs: []Job{

@@ -63,7 +63,7 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// TestForecastIsExact: who knows all run times and lets nobody pass foretells
+// TestForecastIsExact: a policy that knows all run times and lets nobody pass foretells
 // every start to the nanosecond.
 func TestForecastIsExact(t *testing.T) {
 	trace, pools := small(3)

@@ -29,11 +29,11 @@ type When struct {
 	Verdict Verdict          `json:"verdict"`
 	Point   structs.UnixNano `json:"point"`            // the one best answer
 	P50     structs.UnixNano `json:"p50"`              // as likely before as after
-	P90     structs.UnixNano `json:"p90"`              // nine times of ten not after
+	P90     structs.UnixNano `json:"p90"`              // 90 % likely by then
 	Beyond  Beyond           `json:"beyond,omitempty"` // which of the times are only known to be later than they say
 }
 
-// Beyond tells which times of a When are lower bounds, because the future was
+// Beyond reports which times of a When are lower bounds, because the future was
 // not followed further.
 type Beyond string
 

@@ -265,7 +265,7 @@ func (l *Library) keys() []ascend.Key {
 	return l.mu.chips
 }
 
-// glance asks one chip for its health, and for its codes when it is not well.
+// glance asks one chip for its health, and for its codes when it is unhealthy.
 func (l *Library) glance(key ascend.Key) ascend.Glance {
 	const absent = 0xFFFFFFFF
 	g := ascend.Glance{Key: key, Level: -1}

@@ -1,4 +1,4 @@
-// Package pcie reads from sysfs where PCI devices sit, and tells how near two
+// Package pcie reads from sysfs where PCI devices sit, and reports how near two
 // of them are to each other.
 //
 // Flow: Read gathers, at the door, the path of every asked device through the
@@ -64,7 +64,7 @@ func (p Place) Root() string {
 	return p.Path[0]
 }
 
-// Between tells how far two devices are from each other.
+// Between reports how far two devices are from each other.
 func Between(a, b Place) Distance {
 	common := 0
 	for common < len(a.Path) && common < len(b.Path) && a.Path[common] == b.Path[common] {

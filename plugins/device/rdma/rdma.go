@@ -1,5 +1,5 @@
 // Package rdma reads network cards and their RDMA ports from sysfs, decides
-// which interfaces a node's jobs should use, and tells when a link that worked
+// which interfaces a node's jobs should use, and reports when a link that worked
 // is lost.
 //
 // Flow: Read gathers the state of all cards at the door; Nearest, Choose and
@@ -134,7 +134,7 @@ func readNet(root, name string) (Net, bool) {
 }
 
 // With returns an inventory to which an interface was added, whatever its kind,
-// unless it is there already: for who depends on one. The given inventory is
+// unless it is there already: for a job that depends on one. The given inventory is
 // not changed. An interface that has vanished is not added.
 func (i Inventory) With(root, name string) Inventory {
 	if slices.ContainsFunc(i.Nets, func(n Net) bool { return n.Name == name }) || name == "" || strings.ContainsRune(name, '/') ||

@@ -101,7 +101,7 @@ func (s Subject) event(now time.Time, code string, action device.Action, reason 
 	return &device.Event{At: now, DeviceID: s.ID, Code: code, Action: action, Reason: reason}
 }
 
-// Recovered tells that a fault is over.
+// Recovered reports that a fault is over.
 func (s Subject) Recovered(code string, now time.Time) *device.Event {
 	return s.event(now, code, device.ActNone, s.Say("recovered", "code", code))
 }

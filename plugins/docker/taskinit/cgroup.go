@@ -55,7 +55,7 @@ func field(file, name string) (int64, bool) {
 	return 0, false
 }
 
-// startTicks tells since when a process runs, in ticks since boot; 0 when it
+// startTicks reports since when a process runs, in ticks since boot; 0 when it
 // does not exist or is dead.
 func startTicks(pid int) int64 {
 	body, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

@@ -26,7 +26,7 @@ type Lease struct {
 	From time.Duration `json:"from"`
 }
 
-// over reports whether the lease has ended for who waits so long after its end.
+// over reports whether the lease has ended for a process that waits so long after its end.
 func (l Lease) over(now, behind time.Duration) bool {
 	return l.TTL > 0 && now >= l.From+l.TTL+behind
 }

@@ -37,7 +37,7 @@ type clock struct {
 	fails bool
 }
 
-// note tells that the byte at offset of the present segment comes now.
+// note reports that the byte at offset of the present segment comes now.
 func (w *Writer) note(offset int64) {
 	c := &w.clock
 	now := time.Now()

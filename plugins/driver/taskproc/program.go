@@ -16,7 +16,7 @@ const interpreterBytesMax = 256
 // the same error as a directory that may not be searched.
 var errNoBit = errors.New("it is not marked as executable")
 
-// CheckDir tells early that a working directory cannot be entered, since the
+// CheckDir reports early that a working directory cannot be entered, since the
 // error of a failed start does not say which of its steps failed.
 func CheckDir(dir string) *Failure {
 	info, err := os.Stat(dir)
@@ -61,7 +61,7 @@ func FindProgram(name, dir string, env []string) (string, *Failure) {
 	return "", Refuse(CodeNotFound, "command_not_found", "command", name, "path", search)
 }
 
-// executable tells why path cannot be executed by anybody, nil when it can;
+// executable reports why path cannot be executed by anybody, nil when it can;
 // whether the task's user may is the kernel's to say.
 func executable(path string) error {
 	info, err := os.Stat(path)

@@ -159,7 +159,7 @@ func (c *cgroups) oomKills() int {
 }
 
 // cpuNS returns the processor time that the task has used, in nanoseconds, with
-// processes that are gone. It tells false when nobody counts.
+// processes that are gone. It returns false when nobody counts.
 func (c *cgroups) cpuNS() (uint64, bool) {
 	if dir, ok := c.v1["cpuacct"]; ok {
 		if ns := readCounter(filepath.Join(dir, "cpuacct.usage"), ""); ns > 0 {

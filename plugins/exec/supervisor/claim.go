@@ -18,7 +18,7 @@ var ErrHeld = errors.New("record is held")
 // looks in between whether its agent is still there. So an agent that finds
 // no record can be sure that no command comes later, one that gets the lock
 // of an empty record can keep it from coming, and one that does not get it
-// has to wait. The kernel drops the lock of who dies.
+// has to wait. The kernel drops the lock of a process that dies.
 
 // hold takes the lock of a record, without waiting, and returns what the file
 // is then. One that has lost its name counts as held: it is not the record.

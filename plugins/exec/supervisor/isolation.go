@@ -36,7 +36,7 @@ type Isolation struct {
 	MountRoots []string `json:"mount_roots,omitempty"`
 	Forbidden  []string `json:"forbidden,omitempty"`
 
-	// OwnUsers tells that this process has been put into a user namespace of
+	// OwnUsers reports that this process has been put into a user namespace of
 	// its own.
 	OwnUsers bool `json:"own_users,omitempty"`
 	// CloneOpen lets clone3 through the filter of system calls: processes can

@@ -138,7 +138,7 @@ func moveTree(tree, dir int, path string, flags uintptr) error {
 	return nil
 }
 
-// realPath tells where an opened file is.
+// realPath reports where an opened file is.
 func realPath(fd int) (string, error) { return os.Readlink("/proc/thread-self/fd/" + strconv.Itoa(fd)) }
 
 // prctl calls prctl(2) for this thread.

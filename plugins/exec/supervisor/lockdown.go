@@ -192,7 +192,7 @@ func allowBelow(ruleset int, path string, rights uint64) error {
 // Probe is what this process can do on its node.
 type Probe struct {
 	Landlock int `json:"landlock"` // its version, 0 for none
-	// Classical tells that the kernel lacks the calls by which views are made at
+	// Classical reports that the kernel lacks the calls by which views are made at
 	// best: they are made by older ones, the same and slower.
 	Classical bool `json:"classical,omitempty"`
 }

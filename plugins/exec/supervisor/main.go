@@ -139,7 +139,7 @@ func (p *process) next() bool {
 	return p.supervise(request.Spec)
 }
 
-// probe tries an isolation out in a thread of its own, and tells how it went.
+// probe tries an isolation out in a thread of its own, and reports how it went.
 func (p *process) probe(spec *Spec) {
 	answer := make(chan *Reply)
 	go func() {

@@ -116,7 +116,7 @@ func (m *MPS) Clients(t testing.TB, pids ...int) {
 	}
 }
 
-// Asked tells how often the daemon was asked for the processes that use it.
+// Asked reports how often the daemon was asked for the processes that use it.
 func (m *MPS) Asked(t testing.TB) int {
 	t.Helper()
 	text, err := os.ReadFile(m.Program + ".asked")

@@ -41,7 +41,7 @@ export const nodesQuery = { queryKey: ['nodes'], queryFn: ({ signal }: { signal:
 // sees that a card is held, and not by whom.
 const smallest = { job: { name: 'any', nodes: 1, resources: [{ cpu: 0.01, memory: 16 << 20 }], distributed: { mode: 'single' }, task: { driver: 'exec', command: 'true' } } }
 
-// keepsNode tells whether a node is one of those that are asked for: by a word,
+// keepsNode reports whether a node is one of those that are asked for: by a word,
 // or by the model of its cards. What its cards do is measured on it.
 export function keepsNode(node: NodeSummary, show: string, measured: DeviceState[] = [], user = ''): boolean {
   switch (show) {

@@ -304,7 +304,7 @@ function Ranks({ ranks, error }: { ranks: Allocation[]; error: unknown }) {
   )
 }
 
-// neverRan tells whether a rank has no end of its own: its command was not started.
+// neverRan reports whether a rank has no end of its own: its command was not started.
 const neverRan = (a: Allocation) => !a.started_at && !a.exit_code && !a.signal
 export function History({ events, error }: { events: Event[]; error?: unknown }) {
   const { t } = useTranslation()

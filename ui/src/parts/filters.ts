@@ -49,7 +49,7 @@ export function valuesOf(job: JobSummary, field: ChosenField): string[] {
   return value ? [value] : []
 }
 
-// keeps tells whether a job passes the filters.
+// keeps reports whether a job passes the filters.
 export function keeps(job: JobSummary, filter: Filter): boolean {
   const text = filter.text.trim().toLowerCase()
   return (

@@ -13,7 +13,7 @@ const day = 24 * 3_600_000
 
 const typed = /^(\d+(\.\d+)?(h|m|s))+$/
 
-// isLimit tells whether a text is a length of time as the API takes it.
+// isLimit reports whether a text is a length of time as the API takes it.
 export const isLimit = (text: string) => typed.test(text.trim()) && lengthOf(text) > 0
 
 // shortLimit writes a length of time as people type it: 36h, 1h30m.
@@ -69,7 +69,7 @@ export function useElapsed(id: string, enabled: boolean) {
     ready: found.data !== undefined,
     limit: limit === undefined || limit === '0s' ? limit : shortLimit(lengthOf(limit)),
     elapsed,
-    // changes tells whether a text is a limit, and another than there is.
+    // changes reports whether a text is a limit, and another than there is.
     changes: (text: string) => (text === '0s' ? limit !== '0s' : isLimit(text) && lengthOf(text) !== lengthOf(limit ?? '')),
     over: (text: string) => isLimit(text) && elapsed > 0 && lengthOf(text) <= elapsed,
   }

@@ -14,7 +14,7 @@ const stderr = 2 // the first byte of a binary message tells the stream
 const shell = ['sh', '-c', 'command -v bash >/dev/null && exec bash -i || exec sh -i']
 const earlyMost = 4096 // characters
 
-// enterable tells whether a rank runs, or failed and is held for whoever looks
+// enterable reports whether a rank runs, or failed and is held for whoever looks
 // for the cause.
 export const enterable = (a: Allocation) => a.status === 'running' || (!!a.hold && !a.hold.over)
 

@@ -75,7 +75,7 @@ func (l *liar) serve(conn net.PacketConn) {
 				answer = append(answer, address.AsSlice()...)
 			}
 		}
-		_, _ = conn.WriteTo(answer, from) // who does not hear it asks again
+		_, _ = conn.WriteTo(answer, from) // a client that does not hear it asks again
 	}
 }
 

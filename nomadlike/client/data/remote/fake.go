@@ -44,7 +44,7 @@ func (s *FakeStore) Put(key string, content []byte) {
 	s.mu.objects[key] = content
 }
 
-// Counts tells how many pages were listed, and how many requests had no good
+// Counts reports how many pages were listed, and how many requests had no good
 // signature.
 func (s *FakeStore) Counts() (pages, refused int) {
 	s.mu.Lock()

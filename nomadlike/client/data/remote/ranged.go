@@ -102,7 +102,7 @@ func (r *ranged) cause(ctx context.Context, err error) error {
 	return err
 }
 
-// guarded tells why a body was broken off.
+// guarded reports why a body was broken off.
 type guarded struct {
 	io.ReadCloser
 	ctx context.Context //nolint:containedctx // of the response
