@@ -199,6 +199,7 @@ func changes() map[string]any {
 		"jobs.share":           api.ShareRequest{},
 		"jobs.delete":          nil,
 		"jobs.priority":        api.JobPriorityRequest{Priority: structs.PriorityUrgent},
+		"jobs.annotate":        api.JobAnnotateRequest{Add: []string{"paper-3"}},
 		"jobs.time_limit":      api.TimeLimitRequest{TimeLimit: structs.Duration(60e9)},
 		"jobs.move":            api.QueueMoveRequest{Last: true},
 		"wall.share":           api.ShareRequest{},

@@ -35,6 +35,8 @@ func jobVerbs() []verb {
 		{path: "job figures", args: "JOB", setup: jobUsage},
 		{path: "job history", args: "JOB", setup: jobHistory},
 		{path: "job priority", args: "JOB normal|urgent|critical", setup: jobPriority},
+		{path: "job tag", args: "JOB [+TAG|-TAG...]", stopAtArg: 1, setup: jobTag},
+		{path: "job note", args: "JOB [TEXT]", stopAtArg: 1, setup: jobNote},
 		{path: "job clone", args: "JOB [FILE]", setup: jobClone},
 		{path: "job resume", args: "JOB", setup: jobResume},
 		{path: "job stop", args: "JOB...", setup: jobStop},

@@ -41,6 +41,7 @@ func jobClone(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		detail.Job.Name = firstOf(*name, detail.Job.Name)
+		detail.Job.Note = "" // it is of the job that there was
 		source := jobspec.Write(detail.Job)
 		switch {
 		case *edit:

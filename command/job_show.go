@@ -21,6 +21,8 @@ func jobList(set *flag.FlagSet) func(*Env, []string) error {
 	set.StringVar(&filter.Spec, "spec", "", "cli.flag.spec")
 	set.StringVar(&filter.Output, "output", "", "cli.flag.output_location")
 	set.StringVar(&filter.Cause, "cause", "", "cli.flag.cause")
+	set.StringVar(&filter.Tag, "tag", "", "cli.flag.tag")
+	set.StringVar(&filter.Text, "text", "", "cli.flag.text")
 	state := set.String("state", "", "cli.flag.state")
 	stale := set.Bool("stale", false, "cli.flag.stale")
 	return func(env *Env, args []string) error {
@@ -49,15 +51,24 @@ func (env *Env) printJobs(jobs []api.JobSummary) {
 		fmt.Fprintln(env.Stdout, env.text("cli.job.list_empty"))
 		return
 	}
-	table := newTable(env.Stdout, "ID", env.text("cli.col.name"), env.text("cli.col.project"), env.text("cli.col.user"),
-		env.text("cli.col.nodes"), env.text("cli.col.priority"), env.text("cli.col.submitted"), env.text("cli.col.state"), env.text("cli.col.why"))
+	heads := []string{"ID", env.text("cli.col.name"), env.text("cli.col.project"), env.text("cli.col.user"),
+		env.text("cli.col.nodes"), env.text("cli.col.priority"), env.text("cli.col.submitted"), env.text("cli.col.state")}
+	tagged := slices.ContainsFunc(jobs, func(job api.JobSummary) bool { return len(job.Tags) > 0 })
+	if tagged {
+		heads = append(heads, env.text("cli.col.tags"))
+	}
+	table := newTable(env.Stdout, append(heads, env.text("cli.col.why"))...)
 	for _, job := range jobs {
 		nodes := strconv.Itoa(job.Nodes)
 		if job.Type == structs.JobTypeBatch {
 			nodes = fmt.Sprintf("%d×%d", job.Subjobs, job.Nodes)
 		}
-		table.row(short(job.ID), safe(job.Name), safe(job.Project), safe(job.User), nodes,
-			priorityText(job.Priority, job.VIP), when(job.SubmittedAt), env.stateText(env.Stdout, job.State), env.statusText(job.JobStatus))
+		cells := []string{short(job.ID), safe(job.Name), safe(job.Project), safe(job.User), nodes,
+			priorityText(job.Priority, job.VIP), when(job.SubmittedAt), env.stateText(env.Stdout, job.State)}
+		if tagged {
+			cells = append(cells, safe(strings.Join(job.Tags, " ")))
+		}
+		table.row(append(cells, env.statusText(job.JobStatus))...)
 	}
 	table.print()
 }
@@ -168,6 +179,12 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 	fields.row(env.text("cli.col.state"), env.stateText(env.Stdout, detail.State))
 	if why := env.statusText(detail.JobStatus); why != "" {
 		fields.row(env.text("cli.col.why"), env.waitingText(why, detail.Holders))
+	}
+	if len(job.Tags) > 0 {
+		fields.row(env.text("cli.col.tags"), safe(strings.Join(job.Tags, " ")))
+	}
+	if job.Note != "" {
+		fields.row(env.text("cli.col.note"), safe(strings.ReplaceAll(job.Note, "\n", " ")))
 	}
 	if control := env.controlText(detail); control != "" {
 		fields.row(env.text("cli.col.control"), control)

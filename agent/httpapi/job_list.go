@@ -20,7 +20,7 @@ func (h *jobHandlers) list(r *front.Request) (*api.JobList, error) {
 	q := front.Query{R: r}
 	filter := api.JobFilter{
 		Name: q.Text("name"), Project: q.Text("project"), User: q.Text("user"), State: structs.JobState(q.Text("state")),
-		Code: q.Text("code"), Spec: q.Text("spec"), Output: q.Text("output"), Cause: q.Text("cause"), Text: strings.ToLower(q.Text("text")),
+		Code: q.Text("code"), Spec: q.Text("spec"), Output: q.Text("output"), Cause: q.Text("cause"), Tag: q.Text("tag"), Text: q.Text("text"),
 	}
 	paging, err := page(r)
 	if err != nil {
@@ -30,8 +30,9 @@ func (h *jobHandlers) list(r *front.Request) (*api.JobList, error) {
 	if err != nil {
 		return nil, err
 	}
+	asked := searchOf(filter.Tag, filter.Text)
 	views, next, refusal := snapshot.ListJobs(paging, func(view state.JobView) bool {
-		return passes(snapshot, view, filter) && auth.Allowed(r.Caller.Principal, auth.VerbRead, jobObject(view.Job)).Allow
+		return passes(snapshot, view, filter) && asked.finds(view.Job) && auth.Allowed(r.Caller.Principal, auth.VerbRead, jobObject(view.Job)).Allow
 	})
 	if refusal != nil {
 		return nil, refusal
@@ -42,7 +43,7 @@ func (h *jobHandlers) list(r *front.Request) (*api.JobList, error) {
 		out.Jobs[i] = api.JobSummary{
 			ID: job.ID, Name: job.Name, Project: job.Project, User: job.User, Type: job.Type, Priority: job.Priority,
 			Preemptible: job.Preemptible, VIP: job.VIP != nil, Pool: job.Placement.Pool, Code: codeOf(job), Specs: specsOf(job), Output: job.Output,
-			Nodes: job.Nodes, Subjobs: job.SubjobCount(), SubmittedAt: job.SubmittedAt,
+			Nodes: job.Nodes, Subjobs: job.SubjobCount(), SubmittedAt: job.SubmittedAt, Tags: job.Tags, Note: noteShown(job.Note),
 			JobStatus: explained(snapshot, job.ID, jobStatus(view.Status)),
 		}
 		out.Jobs[i].Wait = waitOf(r, snapshot, out.Jobs[i].Wait)
@@ -60,7 +61,6 @@ func passes(snapshot *state.Snapshot, view state.JobView, filter api.JobFilter) 
 		(filter.Code == "" || slices.Contains(codeOf(job), filter.Code)) &&
 		(filter.Spec == "" || slices.Contains(specsOf(job), filter.Spec)) &&
 		(filter.Output == "" || strings.Contains(job.Output, filter.Output)) &&
-		(filter.Text == "" || strings.HasPrefix(job.ID, filter.Text) || strings.Contains(strings.ToLower(job.Name), filter.Text)) &&
 		(filter.Cause == "" || causeOf(explained(snapshot, job.ID, jobStatus(view.Status))) == filter.Cause)
 }
 

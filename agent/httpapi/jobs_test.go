@@ -26,7 +26,9 @@ func TestJobFilters(t *testing.T) {
 `
 		h.wait(client, hcl)
 	}
-	job("large", `output "ann/exp-7" {}
+	job("large", `tags = ["ablation", "Paper-3"]
+  note = "Diverged at 40k; 学习率太高"
+  output "ann/exp-7" {}
   resources "large" {
     cpu    = 4000
     memory = "16MiB"
@@ -59,6 +61,20 @@ func TestJobFilters(t *testing.T) {
 		{api.JobFilter{Text: waiting.Job.ID[:8]}, []string{"large"}},
 		{api.JobFilter{Text: waiting.Job.ID[1:]}, nil},
 		{api.JobFilter{Cause: waiting.Wait.ID, Name: "large"}, []string{"large"}},
+		{api.JobFilter{Tag: "paper-3"}, []string{"large"}},
+		{api.JobFilter{Tag: "ablation,paper-3"}, []string{"large"}},
+		{api.JobFilter{Tag: "ablation,other"}, nil},
+		{api.JobFilter{Tag: "paper"}, nil},
+		{api.JobFilter{Text: "tag:paper-3"}, []string{"large"}},
+		{api.JobFilter{Text: "tag:paper"}, nil},
+		{api.JobFilter{Text: "user:ADA tag:ablation"}, []string{"large"}},
+		{api.JobFilter{Text: "user:nobody"}, nil},
+		{api.JobFilter{Text: "card:h800"}, []string{"cards"}},
+		{api.JobFilter{Text: "what:large"}, nil},
+		{api.JobFilter{Text: "tag:"}, []string{"cards", "large"}},
+		{api.JobFilter{Text: "paper lar diverged"}, []string{"large"}},
+		{api.JobFilter{Text: "学习率"}, []string{"large"}},
+		{api.JobFilter{Text: "large cards"}, nil},
 	} {
 		list, _, err := client.Jobs(t.Context(), test.filter, nil)
 		if err != nil {
@@ -72,6 +88,35 @@ func TestJobFilters(t *testing.T) {
 		if !slices.Equal(names, test.want) {
 			t.Errorf("%+v: %v, want %v", test.filter, names, test.want)
 		}
+	}
+}
+
+// What people write on a job is changed while it runs and when it has ended, by those
+// who may stop it, and starts nothing.
+func TestAnnotations(t *testing.T) {
+	h := newHarness(t)
+	h.node("machine-1", 8)
+	owner, mate := h.as("user", "vision", "wang"), h.as("user", "vision", "li")
+	id := h.start(owner, sleeper("train", "vision", "read-only"))
+	note := "diverged\nat 40k"
+	now, err := owner.AnnotateJob(t.Context(), id, api.JobAnnotateRequest{Add: []string{"ablation", "消融"}, Note: &note})
+	if err != nil || !slices.Equal(now.Tags, []string{"ablation", "消融"}) || now.Note != note {
+		t.Fatalf("%+v, %v", now, err)
+	}
+	if _, err := mate.AnnotateJob(t.Context(), id, api.JobAnnotateRequest{Add: []string{"mine"}}); structs.CodeOf(err) != structs.CodeForbidden {
+		t.Errorf("who may only read it writes on it: %v", err)
+	}
+	if _, err := owner.AnnotateJob(t.Context(), id, api.JobAnnotateRequest{Add: []string{"a b"}}); structs.CodeOf(err) != structs.CodeInvalid {
+		t.Errorf("a bad tag: %v", err)
+	}
+	h.report(id, structs.AllocComplete)
+	empty := ""
+	if now, err = owner.AnnotateJob(t.Context(), id, api.JobAnnotateRequest{Remove: []string{"ablation"}, Note: &empty}); err != nil || !slices.Equal(now.Tags, []string{"消融"}) || now.Note != "" {
+		t.Errorf("when it has ended: %+v, %v", now, err)
+	}
+	detail, _, err := owner.Job(t.Context(), id, nil)
+	if err != nil || detail.Attempt != 1 || detail.State != structs.JobSucceeded || !slices.Contains(detail.May, "annotate") {
+		t.Errorf("the job is %s in attempt %d, and its owner may %v: %v", detail.State, detail.Attempt, detail.May, err)
 	}
 }
 

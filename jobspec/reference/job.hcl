@@ -14,6 +14,8 @@ job "resnet50" {
   fencing          = "strict"
   ssh              = true
   jupyter          = true
+  tags             = ["ablation", "paper-3"]
+  note             = "baseline of table 2"
   meta             = { team = "vision" }
 
   time_limit {

@@ -129,10 +129,30 @@ type JobSummary struct {
 	Code        []string         `json:"code,omitempty"`   // its algorithms; those of the favourites as favorite/NAME
 	Specs       []string         `json:"specs,omitempty"`  // labels of its specs and models of their cards
 	Output      string           `json:"output,omitempty"` // where its outputs go
+	Tags        []string         `json:"tags,omitempty"`
+	Note        string           `json:"note,omitempty"` // its beginning, up to NoteShownMax characters
 	Nodes       int              `json:"nodes"`
 	Subjobs     int              `json:"subjobs"`
 	SubmittedAt structs.UnixNano `json:"submitted_at"`
 	JobStatus
+}
+
+// NoteShownMax is how many characters of a job's note a list shows.
+const NoteShownMax = 200
+
+// JobAnnotateRequest changes the tags and the note of a job.
+type JobAnnotateRequest struct {
+	Add    []string `json:"add,omitempty"`    // tags; those that the job has already are left alone
+	Remove []string `json:"remove,omitempty"` // tags; those that the job does not have are left alone
+	Note   *string  `json:"note,omitempty"`   // missing: as it was; empty: none
+}
+
+// JobAnnotations is what people wrote on a job.
+type JobAnnotations struct {
+	JobID string   `json:"job_id"`
+	Index uint64   `json:"index"` // of the change
+	Tags  []string `json:"tags"`
+	Note  string   `json:"note"`
 }
 
 // JobStatus sums up the subjobs of a job.

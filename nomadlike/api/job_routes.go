@@ -15,7 +15,8 @@ var (
 			Param{"spec", "string", "only jobs with a spec of this label, or for cards of this model"},
 			Param{"output", "string", "only jobs whose output location holds this text"},
 			Param{"cause", "string", "only jobs that wait or ended for a reason of this id"},
-			Param{"text", "string", "only jobs whose name holds this text, in capitals or not, or whose id begins with it"}),
+			Param{"tag", "string", "only jobs with all of these tags, separated by commas, in capitals or not"},
+			Param{"text", "string", "only jobs that every one of these words finds: in the name, the note or a tag, in capitals or not, or as the beginning of the id; words such as tag:paper-3 find jobs with this very tag, and so do user:, project:, pool:, code: and card:"}),
 		Summary: "List jobs, newest first",
 	})
 	JobsSubmit = endpoint[JobRequest, JobSubmitted](Route{
@@ -117,6 +118,10 @@ var (
 		Name: "jobs.time_limit", Method: http.MethodPut, Pattern: "/v1/jobs/{id}/time-limit", Verb: VerbTimeLimit, Kind: ObjectJob, From: FromJob,
 		Summary: "Change how long a job may run, also while it runs",
 	})
+	JobsAnnotate = endpoint[JobAnnotateRequest, JobAnnotations](Route{
+		Name: "jobs.annotate", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/annotations", Verb: VerbAnnotate, Kind: ObjectJob, From: FromJob,
+		Summary: "Change the tags and the note of a job, whatever its state; nothing that runs is touched",
+	})
 	JobsMove = endpoint[QueueMoveRequest, Changed](Route{
 		Name: "jobs.move", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/move", Verb: VerbMove, Kind: ObjectJob, From: FromJob,
 		Summary: "Give a queued job another place within its tier",
@@ -159,6 +164,7 @@ func jobRoutes() []Route {
 		JobsDelete.route,
 		JobsPriority.route,
 		JobsTimeLimit.route,
+		JobsAnnotate.route,
 		JobsMove.route,
 		EventsStream.route,
 	}

@@ -18,7 +18,8 @@ type JobFilter struct {
 	Spec    string // the label of a spec, or the model of its cards
 	Output  string // a part of the output location
 	Cause   string // the id of the reason that it waits or ended for
-	Text    string // a part of the name, or the beginning of the id
+	Tag     string // tags, separated by commas: it has all of them
+	Text    string // words that are all found in it; tag:NAME finds a tag, and so do user:, project:, pool:, code: and card:
 }
 
 // Jobs returns one page of the jobs that the caller may see, newest first.
@@ -26,7 +27,7 @@ func (c *Client) Jobs(ctx context.Context, filter JobFilter, query *Query) (*Job
 	values := query.values()
 	for name, value := range map[string]string{
 		"name": filter.Name, "state": string(filter.State), "project": filter.Project, "user": filter.User,
-		"code": filter.Code, "spec": filter.Spec, "output": filter.Output, "cause": filter.Cause, "text": filter.Text,
+		"code": filter.Code, "spec": filter.Spec, "output": filter.Output, "cause": filter.Cause, "tag": filter.Tag, "text": filter.Text,
 	} {
 		if value != "" {
 			values.Set(name, value)
@@ -136,6 +137,11 @@ func (c *Client) DeleteJob(ctx context.Context, id string) (*Changed, error) {
 // SetJobPriority changes the tier of a queued job.
 func (c *Client) SetJobPriority(ctx context.Context, id string, priority structs.Priority) (*Changed, error) {
 	return change(ctx, c, JobsPriority, id, JobPriorityRequest{Priority: priority})
+}
+
+// AnnotateJob changes the tags and the note of a job, and returns what it has then.
+func (c *Client) AnnotateJob(ctx context.Context, id string, request JobAnnotateRequest) (*JobAnnotations, error) {
+	return change(ctx, c, JobsAnnotate, id, request)
 }
 
 // Allocation reads one allocation by its id or a unique prefix of it.

@@ -44,6 +44,47 @@ type RankMetrics struct {
 	LeftOut int                    `json:"left_out,omitempty"` // observations of names beyond the bound
 }
 
+// Bounds of JobResults.
+const (
+	ResultJobsMax    = 100 // jobs of one request
+	ResultMetricsMax = 64  // metrics of one job
+)
+
+// JobResults says where the metrics of several jobs stand, in the order in which the
+// jobs were named: those that have measured something and whose logs the caller may read.
+type JobResults struct {
+	Jobs    []JobResult `json:"jobs"`
+	LeftOut int         `json:"left_out,omitempty"` // jobs beyond the bound of one answer; ask for fewer
+	Away    []string    `json:"away,omitempty"`     // nodes that did not answer
+}
+
+// JobResult is where the metrics of one job stand, by name.
+type JobResult struct {
+	JobID   string         `json:"job_id"`
+	Metrics []MetricResult `json:"metrics"`
+}
+
+// MetricResult sums up one metric of a job over its newest attempts, or over its
+// subjobs: which of the least and the most is the best only people know.
+type MetricResult struct {
+	Name   string              `json:"name"`
+	Count  int64               `json:"count"` // observations
+	Min    float64             `json:"min"`
+	Max    float64             `json:"max"`
+	Last   structs.MetricPoint `json:"last"`
+	Subjob int                 `json:"subjob,omitempty"` // that measured last
+}
+
+// JobResults returns where metrics of some jobs stand; no names means all of them.
+func (c *Client) JobResults(ctx context.Context, jobs, names []string) (*JobResults, error) {
+	values := url.Values{"job": {strings.Join(jobs, ",")}}
+	if len(names) > 0 {
+		values.Set("name", strings.Join(names, ","))
+	}
+	out, _, err := read(ctx, c, JobsResults, "", values)
+	return out, err
+}
+
 // JobMetrics returns the training metrics that a job's ranks wrote into logs and event
 // files, as far as their nodes keep them.
 func (c *Client) JobMetrics(ctx context.Context, id string, filter MetricsFilter) (*JobMetrics, error) {
@@ -80,11 +121,20 @@ var (
 		},
 		Summary: "The curves of a job: figures that its ranks wrote into logs and event files",
 	})
+	JobsResults = endpoint[None, JobResults](Route{
+		Name: "jobs.results", Method: http.MethodGet, Pattern: "/v1/job-results", Verb: VerbList, Kind: ObjectJob, From: FromKind,
+		Query: []Param{
+			{"job", "string", "ids of jobs, comma-separated, at most 100"},
+			{"name", "string", "only metrics of these names, comma-separated"},
+		},
+		Summary: "Where the metrics of some jobs stand: last, least and most of each",
+	})
 )
 
 // metricRoutes are the routes of usage and metrics.
 func metricRoutes() []Route {
 	return []Route{
 		JobsMetrics.route,
+		JobsResults.route,
 	}
 }

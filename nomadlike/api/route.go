@@ -24,6 +24,7 @@ const (
 	VerbWrite         Verb = "write"
 	VerbPriority      Verb = "priority"
 	VerbTimeLimit     Verb = "time-limit"
+	VerbAnnotate      Verb = "annotate"
 	VerbMove          Verb = "move"
 	VerbMembers       Verb = "members"
 	VerbWhatIf        Verb = "what_if"

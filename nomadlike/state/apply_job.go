@@ -91,7 +91,7 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 func sameRequest(before, job *structs.Job) bool {
 	plain := func(job *structs.Job) []byte {
 		one := *job
-		one.ID, one.SubmittedAt, one.Priority, one.TimeLimit = "", 0, "", 0
+		one.ID, one.SubmittedAt, one.Priority, one.TimeLimit, one.Tags, one.Note = "", 0, "", 0, nil, ""
 		data, err := wire.Marshal(&one)
 		if err != nil {
 			return nil // it came from a log entry; names decide

@@ -3,6 +3,7 @@ package state
 import (
 	"math"
 	"slices"
+	"unicode/utf8"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -54,6 +55,24 @@ func jobProblem(job *structs.Job) string {
 		if badCores(spec.CPU) || spec.Memory < 0 {
 			return "resources"
 		}
+	}
+	return ""
+}
+
+// annotationProblem tells what keeps tags and a note out of the tables, "" for
+// nothing. Which characters they may have is checked before the log: what a letter is
+// changes with the tables of Unicode, and replicas may not differ.
+func annotationProblem(body *structs.JobAnnotate) string {
+	for _, tag := range body.Add {
+		if tag == "" || len(tag) > structs.TagLengthMax*utf8.UTFMax || !utf8.ValidString(tag) {
+			return "tags"
+		}
+	}
+	if len(body.Add) > structs.TagsMax || len(body.Remove) > structs.TagsMax {
+		return "tags"
+	}
+	if body.Note != nil && (len(*body.Note) > structs.NoteMax*utf8.UTFMax || !utf8.ValidString(*body.Note)) {
+		return "note"
 	}
 	return ""
 }

@@ -222,7 +222,21 @@ func (w *generator) anyJob(s *Snapshot) string {
 	return "job-unknown"
 }
 
-// queueCommand changes the queue or a time limit.
+// annotation changes the tags and the note of a job, now and then to what is refused.
+func (w *generator) annotation(id string) []byte {
+	tags := []string{"ablation", "paper-3", "消融", ""}
+	body := &structs.JobAnnotate{JobID: id, Add: []string{tags[w.chance.Intn(4)]}}
+	if w.maybe(2) {
+		body.Remove = []string{tags[w.chance.Intn(3)]}
+	}
+	if w.maybe(2) {
+		note := []string{"", "diverged at step 40k", "学习率太高", "\xff"}[w.chance.Intn(4)]
+		body.Note = &note
+	}
+	return encode(structs.CommandJobAnnotate, w.now, body)
+}
+
+// queueCommand changes the queue, a time limit, or what people write on a job.
 func (w *generator) queueCommand(s *Snapshot) []byte {
 	id := w.anyJob(s)
 	if w.maybe(3) {
@@ -232,8 +246,11 @@ func (w *generator) queueCommand(s *Snapshot) []byte {
 		return encode(structs.CommandJobTimeLimit, w.now, &structs.JobTimeLimit{JobID: id, TimeLimit: structs.Duration(w.pick(0, -1, 1e9, 20e9))})
 	}
 	body := &structs.QueueMove{JobID: id, Last: w.maybe(4)}
-	if w.maybe(2) {
+	switch {
+	case w.maybe(2):
 		body.Before = w.anyJob(s)
+	case body.Last:
+		return w.annotation(id)
 	}
 	return encode(structs.CommandQueueMove, w.now, body)
 }

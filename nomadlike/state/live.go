@@ -34,7 +34,7 @@ func (l live) plus(more live) live { return live{l.subjobs + more.subjobs, l.byt
 // what may change while it lives.
 func jobBytes(job *structs.Job) int64 {
 	fixed := *job
-	fixed.Priority, fixed.TimeLimit = "", 0
+	fixed.Priority, fixed.TimeLimit, fixed.Tags, fixed.Note = "", 0, nil, ""
 	data, err := wire.Marshal(&fixed)
 	if err != nil {
 		return wire.MessageSizeMax // it came from a log entry, which is no larger

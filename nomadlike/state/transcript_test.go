@@ -185,6 +185,8 @@ func (p *play) do(verb string, args []string) {
 		}}})
 	case "priority":
 		p.apply(structs.CommandJobPriority, &structs.JobPriority{JobID: "job-" + plain[0], Priority: structs.Priority(plain[1])})
+	case "tag", "note":
+		p.annotate(verb, plain)
 	case "limit":
 		p.apply(structs.CommandJobTimeLimit, &structs.JobTimeLimit{JobID: "job-" + plain[0], TimeLimit: p.span(plain[1])})
 	case "move":
@@ -218,6 +220,25 @@ func (p *play) do(verb string, args []string) {
 	default:
 		p.t.Fatalf("unknown verb %s", verb)
 	}
+}
+
+// annotate takes +TAG and -TAG behind a job, or the words of a note.
+func (p *play) annotate(verb string, plain []string) {
+	id, _ := p.jobOf(plain[0])
+	body := &structs.JobAnnotate{JobID: id}
+	if verb == "note" {
+		note := strings.Join(plain[1:], " ")
+		body.Note = &note
+	} else {
+		for _, word := range plain[1:] {
+			if tag, ok := strings.CutPrefix(word, "-"); ok {
+				body.Remove = append(body.Remove, tag)
+			} else {
+				body.Add = append(body.Add, strings.TrimPrefix(word, "+"))
+			}
+		}
+	}
+	p.apply(structs.CommandJobAnnotate, body)
 }
 
 func (p *play) control(verb, which string, named map[string]string) {

@@ -42,6 +42,7 @@ const (
 	CommandServerReport     CommandKind = 34 // leader's sweep: servers that are unhealthy, or healthy again
 	CommandKeyRotate        CommandKind = 35 // admission begins it, the leader takes it further
 	CommandCARotate         CommandKind = 36 // the same
+	CommandJobAnnotate      CommandKind = 37 // admission
 )
 
 // Command is one entry of the replicated log. Time, ids and every random

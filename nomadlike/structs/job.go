@@ -80,6 +80,8 @@ type Job struct {
 	Tensorboard     *Tensorboard      `json:"tensorboard,omitempty"`
 	Metrics         *Metrics          `json:"metrics,omitempty"` // nil: the common forms
 	Meta            map[string]string `json:"meta,omitempty"`
+	Tags            []string          `json:"tags,omitempty" since:"17"` // what people find it by; may change at any time, see JobAnnotate
+	Note            string            `json:"note,omitempty" since:"17"` // what people say of it; the same
 
 	// Fixed at admission.
 	ID             string   `json:"id,omitempty"`
@@ -147,7 +149,7 @@ type Distributed struct {
 	ParameterServers int    `json:"parameter_servers,omitempty"` // tensorflow
 	Chief            bool   `json:"chief,omitempty"`             // tensorflow
 	// MinNodes is what nodes of protocol 15 read of an Elastic by torchrun, and what
-	// jobs of that time say: ask ElasticRule. Goes with protocol 17.
+	// jobs of that time say: ask ElasticRule. Goes with wire.OldestProtocol 16.
 	MinNodes  int    `json:"min_nodes,omitempty"`
 	RankTable string `json:"rank_table,omitempty"` // mindspore
 	// Emulate names a platform whose variables and files the ranks find as well.

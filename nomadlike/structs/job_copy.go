@@ -39,6 +39,7 @@ func (j *Job) Copy() *Job {
 		c.Metrics.Patterns = slices.Clone(j.Metrics.Patterns)
 	}
 	c.Meta = maps.Clone(j.Meta)
+	c.Tags = slices.Clone(j.Tags)
 	return &c
 }
 

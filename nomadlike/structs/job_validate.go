@@ -99,6 +99,7 @@ func (j *Job) Validate() []Problem {
 	v.elastic(j)
 	v.interactive(j)
 	v.meta(j)
+	v.annotations(j)
 	return v.problems
 }
 

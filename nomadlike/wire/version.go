@@ -25,7 +25,8 @@ package wire
 //	                devices that have nothing to do: AllocNote.Idle, Allocation.IdleSince; addresses of nodes: Member.Addrs;
 //	                another platform's variables and files: Distributed.Emulate; gangs on fewer nodes in one block: Job.Elastic;
 //	                rotation of the CA: command 36, Agent.Trust tells certificates
-const ProtocolVersion = 16
+//	17  2026-11-26  what people write on jobs: Job.Tags, Job.Note, command 37
+const ProtocolVersion = 17
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -44,4 +45,5 @@ const (
 	ProtocolSaves        = 16 // Job.SavesAtEnds
 	ProtocolKills        = 16 // Job.KillsLast
 	ProtocolIdle         = 16 // AllocNote.Idle
+	ProtocolTags         = 17 // Job.Tags, Job.Note, CommandJobAnnotate
 )

@@ -649,6 +649,7 @@ export interface Job {
   mounts?: Mount[]
   name: string
   nodes: number
+  note?: string
   output?: string
   output_storage?: string
   outside_yields?: boolean
@@ -666,6 +667,7 @@ export interface Job {
   stop_grace: string
   submitted_at?: string
   supports?: Supports
+  tags?: string[]
   task: Task
   tensorboard?: Tensorboard
   throttle?: Throttle
@@ -674,6 +676,19 @@ export interface Job {
   user?: string
   vip?: VIP
   volumes?: DataRef[]
+}
+
+export interface JobAnnotateRequest {
+  add?: string[]
+  note?: string
+  remove?: string[]
+}
+
+export interface JobAnnotations {
+  index: number
+  job_id: string
+  note: string
+  tags: string[] | null
 }
 
 export interface JobChange {
@@ -805,6 +820,17 @@ export interface JobRequest {
   variables?: Record<string, string>
 }
 
+export interface JobResult {
+  job_id: string
+  metrics: MetricResult[] | null
+}
+
+export interface JobResults {
+  away?: string[]
+  jobs: JobResult[] | null
+  left_out?: number
+}
+
 export type JobState = 'queued' | 'starting' | 'running' | 'paused' | 'stopping' | 'succeeded' | 'failed' | 'stopped' | 'expired'
 export const jobStates: JobState[] = ['queued', 'starting', 'running', 'paused', 'stopping', 'succeeded', 'failed', 'stopped', 'expired']
 
@@ -831,6 +857,7 @@ export interface JobSummary {
   id: string
   name: string
   nodes: number
+  note?: string
   output?: string
   pool?: string
   preemptible?: boolean
@@ -842,6 +869,7 @@ export interface JobSummary {
   state: JobState
   subjobs: number
   submitted_at: string | null
+  tags?: string[]
   type: JobType
   user?: string
   vip?: boolean
@@ -1009,6 +1037,15 @@ export interface MetricPoint {
   at: string | null
   step: number
   value: number
+}
+
+export interface MetricResult {
+  count: number
+  last: MetricPoint
+  max: number
+  min: number
+  name: string
+  subjob?: number
 }
 
 export interface MetricSeries {
