@@ -338,13 +338,17 @@ func (p *preflight) directory(name, dir string, warning bool) {
 	}
 }
 
-// secrets looks who may read the files of the configuration: one of them may hold
-// a join token.
+// secrets looks who may read the join token: its own file, or else the files of the
+// configuration, one of which may hold it.
 func (p *preflight) secrets() {
 	if p.config.JoinToken.Secret == "" {
 		return
 	}
-	for _, file := range p.config.Files {
+	files := p.config.Files
+	if p.config.JoinFile != "" {
+		files = []string{p.config.JoinFile}
+	}
+	for _, file := range files {
 		info, err := os.Stat(file)
 		if err == nil && info.Mode().Perm()&0o004 != 0 {
 			p.warn(file, "agent.preflight.token_readable", "path", file, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))

@@ -188,3 +188,43 @@ func rename(t *testing.T, dir, from, to string) {
 		t.Fatal(err)
 	}
 }
+
+// TestPreflightOfAJoinToken warns where others may read the join token, and not of
+// a configuration that names the token's own file.
+func TestPreflightOfAJoinToken(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, mode fs.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, nil, mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	open, kept, shown := write("agent.hcl", 0o644), write("join", 0o600), write("join-shown", 0o644)
+	for _, c := range []struct {
+		joinFile string
+		want     string // the file that is warned of
+	}{
+		{"", open},
+		{kept, ""},
+		{shown, shown},
+	} {
+		p := preflight{config: config.Config{Files: []string{open}, JoinFile: c.joinFile}}
+		p.config.JoinToken.Secret = "secret"
+		if c.joinFile != "" {
+			p.config.Files = append(p.config.Files, c.joinFile)
+		}
+		p.secrets()
+		var got []string
+		for _, f := range p.found {
+			got = append(got, f.Problem.ID+" "+f.Place)
+		}
+		var want []string
+		if c.want != "" {
+			want = []string{"agent.preflight.token_readable " + c.want}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("token file %q: (-want +got)\n%s", c.joinFile, diff)
+		}
+	}
+}

@@ -37,6 +37,7 @@ type Config struct {
 	Client Client
 
 	JoinToken auth.JoinToken // zero: found a cluster, or come back to one
+	JoinFile  string         // where the token came from; "" for a flag or one of Files
 	LogLevel  string
 	LogFormat string
 	PluginDir string
@@ -179,6 +180,7 @@ func (r *resolver) joinToken(s *Settings) {
 		return
 	}
 	r.config.JoinToken = token
+	r.config.JoinFile = get(s.JoinFile, "")
 }
 
 // Where the data directory holds the agent's certificate.

@@ -91,7 +91,7 @@ func made() map[string]string {
 		"Plugins": "blocks plugin", "Devices.Named": "blocks plugin", "Devices.Forced": "blocks plugin", "Devices.Off": "blocks plugin",
 		"Client.Exec.NoCgroup": "cgroups", "Client.Docker.ImageGC.Disabled": "image_gc.enabled",
 		"Client.Docker.Program": "tests", "Client.Docker.ImageGC.Every": "tests", "Devices.Builtin": "tests", "Files": "the files that were read",
-		"JoinToken": "join_token and join_token_file",
+		"JoinToken": "join_token and join_token_file", "JoinFile": "join_token_file",
 	}
 }
 
