@@ -81,7 +81,7 @@ func (env *Env) printMetrics(found *api.JobMetrics, batch, curves bool) {
 		table.print()
 	}
 	if curves {
-		env.printCurves(found)
+		env.printCurves(found, batch)
 	}
 	if found.LeftOut > 0 {
 		fmt.Fprintln(env.Stderr, env.text("cli.metrics.left_out", "count", found.LeftOut))
@@ -92,8 +92,8 @@ func (env *Env) printMetrics(found *api.JobMetrics, batch, curves bool) {
 }
 
 // printCurves draws one curve for each subjob, rank and source, through all
-// attempts.
-func (env *Env) printCurves(found *api.JobMetrics) {
+// attempts. The curves of a batch say of which subjob they are.
+func (env *Env) printCurves(found *api.JobMetrics, batch bool) {
 	type key struct {
 		subjob, rank int
 		source       string
@@ -115,7 +115,11 @@ func (env *Env) printCurves(found *api.JobMetrics) {
 	})
 	for _, at := range order {
 		fmt.Fprintln(env.Stdout)
-		fmt.Fprintln(env.Stdout, env.text("cli.metrics.curve", "rank", at.rank, "source", safe(at.source)))
+		title := env.text("cli.metrics.curve", "rank", at.rank, "source", safe(at.source))
+		if batch {
+			title = env.text("cli.metrics.curve_subjob", "subjob", at.subjob, "rank", at.rank, "source", safe(at.source))
+		}
+		fmt.Fprintln(env.Stdout, title)
 		for _, line := range curve(joined[at], curveWidth, curveHeight) {
 			fmt.Fprintln(env.Stdout, line)
 		}
