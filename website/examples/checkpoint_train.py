@@ -46,7 +46,8 @@ while state["step"] < last:
     state["step"] += 1
     time.sleep(0.01)
     if state["step"] % 20 == 0:
+        print("step %d loss %.6f" % (state["step"], state["weight"]), flush=True)
         save()
     if state["step"] == last // 2 and os.environ["NOMADLIKE_ATTEMPT"] == "1":
         sys.exit("an accident at step %d" % state["step"])
-print("loss %.6f" % state["weight"], flush=True)
+print("done at step %d, loss %.6f" % (state["step"], state["weight"]), flush=True)

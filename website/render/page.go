@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
 
@@ -10,7 +11,9 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 
 	"nomadlike/internal/messages"
 )
@@ -63,16 +66,20 @@ func url(language messages.Language, name string) string {
 // markdowns render the two languages: between Chinese characters the end of a line
 // is no space.
 var markdowns = map[messages.Language]goldmark.Markdown{
-	messages.English: goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID())),
-	messages.Chinese: goldmark.New(
-		goldmark.WithExtensions(extension.GFM, extension.NewCJK(extension.WithEastAsianLineBreaks(extension.EastAsianLineBreaksCSS3Draft))),
-		goldmark.WithParserOptions(parser.WithAutoHeadingID()),
-	),
+	messages.English: markdown(),
+	messages.Chinese: markdown(extension.NewCJK(extension.WithEastAsianLineBreaks(extension.EastAsianLineBreaksCSS3Draft))),
+}
+
+func markdown(extensions ...goldmark.Extender) goldmark.Markdown {
+	return goldmark.New(
+		goldmark.WithExtensions(append(extensions, extension.GFM)...), goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(drawings{}, 100))), // before goldmark's own, at 1000
+	)
 }
 
 // render fills in what the page's Markdown says. resolve turns the file that a
-// link leads to into the path of its page.
-func (p *page) render(resolve func(from *page, file string) (string, error)) error {
+// link leads to into the path of its page; source has the pictures.
+func (p *page) render(source fs.FS, resolve func(from *page, file string) (string, error)) error {
 	markdown := markdowns[p.language]
 	context := parser.NewContext(parser.WithIDs(&anchors{taken: make(map[string]int)}))
 	document := markdown.Parser().Parse(text.NewReader(p.source), parser.WithContext(context))
@@ -111,6 +118,12 @@ func (p *page) render(resolve func(from *page, file string) (string, error)) err
 				return ast.WalkStop, err
 			}
 			node.Destination = []byte(to)
+		case *ast.Image:
+			picture, err := p.draw(source, node, plain(node, p.source))
+			if err != nil {
+				return ast.WalkStop, err
+			}
+			node.SetAttributeString(drawing, picture)
 		case *ast.Text:
 			words.Write(node.Segment.Value(p.source))
 			if node.HardLineBreak() || node.SoftLineBreak() && p.language == messages.English {

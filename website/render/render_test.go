@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -167,6 +168,7 @@ func TestBadPages(t *testing.T) {
 	for text, want := range map[string]string{
 		"# A\n\n[gone](gone.md)\n": "guide/en/a.md: link to gone.md: no such page",
 		"no title\n":               "guide/en/a.md: no title",
+		"# A\n\n![b](b.svg)\n":     "guide/en/a.md: picture b.svg",
 	} {
 		_, err := Site(fstest.MapFS{"guide/en/a.md": {Data: []byte(text)}}, "")
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -183,5 +185,49 @@ func TestErrorsHaveAnchors(t *testing.T) {
 	}
 	if strings.Contains(page, "|") && regexp.MustCompile(`\{\w+\|`).MatchString(page) {
 		t.Error("a choice of words is not made")
+	}
+}
+
+// TestPictures: a drawing stands in its page, without the style that a page may not
+// have, and both languages have the same drawing with other words.
+func TestPictures(t *testing.T) {
+	page := string(site(t)["en/gang.html"])
+	if !strings.Contains(page, `<svg role="img" aria-label="Three ranks and three free machines`) || strings.Contains(page, "<style") {
+		t.Error("the page of gangs has no drawing, or one with a style of its own")
+	}
+	words := regexp.MustCompile(`>[^<>]*</text>`)
+	names, err := filepath.Glob("../pictures/en/*.svg")
+	if err != nil || len(names) < 5 {
+		t.Fatalf("%d drawings, %v", len(names), err)
+	}
+	for _, name := range names {
+		english, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chinese, err := os.ReadFile(filepath.Join("../pictures/zh", filepath.Base(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if words.ReplaceAllString(string(english), "") != words.ReplaceAllString(string(chinese), "") {
+			t.Errorf("%s differs between the languages in more than its words", filepath.Base(name))
+		}
+		if strings.Contains(string(english), "style=") || strings.Contains(string(english), " id=") {
+			t.Errorf("%s has styles or ids that pages may not have", name)
+		}
+	}
+}
+
+// TestGroups: the navigation has the headings of the index, and what the index does
+// not name stands under the last one.
+func TestGroups(t *testing.T) {
+	page := string(site(t)["en/queue.html"])
+	at := 0
+	for _, want := range []string{"<h2>Start</h2>", `href="/docs/en/first-cluster"`, "<h2>Run jobs</h2>", `href="/docs/en/queue" aria-current="page"`, "<h2>Reference</h2>", `href="/docs/en/reference/errors"`} {
+		next := strings.Index(page[at:], want)
+		if next < 0 {
+			t.Fatalf("the navigation has no %s where it belongs", want)
+		}
+		at += next
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -54,7 +55,7 @@ func Site(source fs.FS, version string) (map[string][]byte, error) {
 		return p.url(), nil
 	}
 	for _, p := range pages {
-		if err := p.render(resolve); err != nil {
+		if err := p.render(source, resolve); err != nil {
 			return nil, err
 		}
 	}
@@ -143,22 +144,43 @@ func topics(language messages.Language, pages []*page) []*page {
 	return own
 }
 
-// groups is the navigation as it stands on a page.
+// groups is the navigation as it stands on a page: the headings of the index with
+// the pages that they list. What the index does not list comes last, with the
+// reference; what it lists before its first heading, first.
 func groups(language messages.Language, own []*page, here string) []group {
 	say := func(id string) string { return messages.Text(language, id, nil) }
-	all := []group{{Title: say("docs.guides")}, {Title: say("docs.reference")}}
+	all := []group{{Title: say("docs.guides")}}
+	under := make(map[string]int) // file to its group
 	for _, p := range own {
-		at := 0
-		if strings.Contains(p.name, "/") || p.name == "examples" {
-			at = 1
+		if p.name != "index" {
+			continue
+		}
+		for line := range strings.Lines(string(p.source)) {
+			if title, heading := strings.CutPrefix(line, "## "); heading {
+				all = append(all, group{Title: strings.TrimSpace(title)})
+			}
+			for _, to := range linked.FindAllStringSubmatch(line, -1) {
+				under[path.Join(path.Dir(p.file), to[1])] = len(all) - 1
+			}
+		}
+		under[p.file] = 0
+	}
+	for _, p := range own {
+		at, listed := under[p.file]
+		if !listed {
+			at = len(all) - 1
 		}
 		all[at].Pages = append(all[at].Pages, entry{Name: p.name, URL: p.url(), Title: p.short(), Here: p.name == here})
 	}
-	all[1].Pages = append(all[1].Pages, entry{
+	last := &all[len(all)-1]
+	last.Pages = append(last.Pages, entry{
 		URL: url(messages.English, "design/index"), Title: say("docs.design"), Here: strings.HasPrefix(here, "design/"),
 	})
 	return all
 }
+
+// linked is a link of Markdown to another page.
+var linked = regexp.MustCompile(`\]\(([^)#]+\.md)`)
 
 // texts are the words of the layout, which are not of a page.
 func texts(say func(id string) string) map[string]string {
