@@ -34,6 +34,7 @@ func jobVerbs() []verb {
 		{path: "job inspect", args: "JOB", setup: jobInspect},
 		{path: "job figures", args: "JOB", setup: jobUsage},
 		{path: "job history", args: "JOB", setup: jobHistory},
+		{path: "job diff", args: "JOB [OTHER]", setup: jobDiff},
 		{path: "job priority", args: "JOB normal|urgent|critical", setup: jobPriority},
 		{path: "job tag", args: "JOB [+TAG|-TAG...]", stopAtArg: 1, setup: jobTag},
 		{path: "job note", args: "JOB [TEXT]", stopAtArg: 1, setup: jobNote},

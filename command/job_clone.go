@@ -1,11 +1,13 @@
 package command
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"nomadlike/jobspec"
 	"nomadlike/nomadlike/api"
@@ -20,6 +22,8 @@ func jobClone(set *flag.FlagSet) func(*Env, []string) error {
 	run := set.Bool("run", false, "cli.flag.clone_run")
 	edit := set.Bool("edit", false, "cli.flag.clone_edit")
 	force := set.Bool("force", false, "cli.flag.force")
+	var sets listFlag
+	set.Var(&sets, "set", "cli.flag.clone_set")
 	return func(env *Env, args []string) error {
 		if len(args) == 0 {
 			return usagef("cli.missing_argument", "argument", "JOB")
@@ -42,7 +46,10 @@ func jobClone(set *flag.FlagSet) func(*Env, []string) error {
 		}
 		detail.Job.Name = firstOf(*name, detail.Job.Name)
 		detail.Job.Note = "" // it is of the job that there was
-		source := jobspec.Write(detail.Job)
+		source, err := changed(jobspec.Write(detail.Job), sets)
+		if err != nil {
+			return err
+		}
 		switch {
 		case *edit:
 			if source, err = env.edit(detail.Job.Name, source); err != nil {
@@ -61,6 +68,37 @@ func jobClone(set *flag.FlagSet) func(*Env, []string) error {
 		fmt.Fprintln(env.Stdout, env.text("cli.init.written", "path", path))
 		return nil
 	}
+}
+
+// changed makes changes such as nodes=2 in a job file. What reads as a JSON value is
+// one, null takes an argument away, and all else is text.
+func changed(source []byte, sets []string) ([]byte, error) {
+	var changes []jobspec.Change
+	for _, text := range sets {
+		at, value, found := strings.Cut(text, "=")
+		if !found || at == "" {
+			return nil, usagef("cli.clone.set", "value", safe(text))
+		}
+		change := jobspec.Change{At: at, Value: value}
+		if json.Unmarshal([]byte(value), &change.Value) != nil {
+			change.Value = value
+		}
+		changes = append(changes, change)
+	}
+	if len(changes) == 0 {
+		return source, nil
+	}
+	edited, diagnostics, err := jobspec.Edit("clone.hcl", source, changes)
+	if err != nil {
+		return nil, err
+	}
+	if !diagnostics.HasErrors() {
+		_, _, diagnostics = jobspec.Parse("clone.hcl", edited, jobspec.Options{})
+	}
+	if diagnostics.HasErrors() {
+		return nil, diagnostics.Err()
+	}
+	return edited, nil
 }
 
 // edit lets a person change a job file in the editor that they like.

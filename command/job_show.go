@@ -159,11 +159,11 @@ func jobStatus(set *flag.FlagSet) func(*Env, []string) error {
 			*api.JobDetail
 			Allocations []structs.Allocation `json:"allocations"`
 		}{detail, allocations.Allocations}
-		return env.show(output, value, func() { env.printJob(detail, allocations.Allocations) })
+		return env.show(output, value, func() { env.printJob(detail, allocations.Allocations, env.faultsRow(client, detail)) })
 	}
 }
 
-func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation) {
+func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation, lost string) {
 	job := detail.Job
 	fields := newTable(env.Stdout, "", "")
 	fields.row("ID", job.ID)
@@ -190,6 +190,9 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 		fields.row(env.text("cli.col.control"), control)
 	}
 	fields.row(env.text("cli.col.attempt"), strconv.FormatUint(detail.Attempt, 10))
+	if lost != "" {
+		fields.row(env.text("cli.col.faults"), lost)
+	}
 	if len(detail.Subjobs) == 1 {
 		if saved := detail.Subjobs[0].Newest(); saved != nil {
 			fields.row(env.text("cli.col.checkpoint"), env.checkpointText(saved))
@@ -293,21 +296,6 @@ func jobInspect(set *flag.FlagSet) func(*Env, []string) error {
 		*output.json = true
 		return env.show(output, value, func() {})
 	}
-}
-
-func jobHistory(set *flag.FlagSet) func(*Env, []string) error {
-	read := func(env *Env, client *api.Client, id string) ([]structs.Event, error) {
-		events, _, err := client.JobEvents(env.Context, id, nil)
-		if err != nil {
-			return nil, err
-		}
-		return all(events.Events), nil
-	}
-	return reading("JOB", read, func(env *Env, events []structs.Event) {
-		for i := range events {
-			env.printEvent(&events[i])
-		}
-	})(set)
 }
 
 func (env *Env) printEvent(event *structs.Event) {

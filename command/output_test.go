@@ -126,7 +126,7 @@ func TestWhatNeverRanHasNoExitCode(t *testing.T) {
 	for exit, ran := range map[string]structs.UnixNano{"-": 0, "0": 5} {
 		env, out, _ := paper()
 		env.printJob(&api.JobDetail{Job: job, JobStatus: api.JobStatus{State: structs.JobFailed, Reason: cause}},
-			[]structs.Allocation{{ID: "0123456789", Status: structs.AllocFailed, Cause: cause, StartedAt: ran}})
+			[]structs.Allocation{{ID: "0123456789", Status: structs.AllocFailed, Cause: cause, StartedAt: ran}}, "")
 		field := regexp.MustCompile(`(?m)^EXIT +(\S+)$`).FindStringSubmatch(out.String())
 		row := regexp.MustCompile(`failed +(\S+) +.*no such image`).FindStringSubmatch(out.String())
 		if field == nil || row == nil || field[1] != exit || row[1] != exit {

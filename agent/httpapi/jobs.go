@@ -44,6 +44,11 @@ func shown(r *front.Request, job *structs.Job) *structs.Job {
 	if auth.Allowed(r.Caller.Principal, auth.VerbEnv, jobObject(job)).Allow {
 		return job
 	}
+	return redactedJob(job)
+}
+
+// redactedJob is a job without its source and the values of its environment.
+func redactedJob(job *structs.Job) *structs.Job {
 	hidden := job.Copy()
 	hidden.Source = ""
 	hidden.Task.Env = redacted(job.Task.Env)

@@ -54,6 +54,8 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.ReadOf(jobs, api.JobsAttempts, e.jobs.attempts)
 	front.ReadOf(jobs, api.JobsAllocations, e.jobs.allocations)
 	front.ReadOf(jobs, api.JobsEvents, e.jobs.events)
+	front.ReadOf(jobs, api.JobsFaults, e.usage.jobFaults)
+	front.ReadOf(jobs, api.JobsDiff, e.jobs.diff)
 	front.ReadOf(jobs, api.JobsFigures, e.usage.ofJob)
 	front.ReadOf(jobs, api.JobsMetrics, e.usage.jobMetrics)
 	front.Read(t, api.JobsResults, e.usage.results)

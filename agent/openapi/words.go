@@ -3,6 +3,7 @@ package openapi
 import (
 	"reflect"
 
+	"nomadlike/nomadlike/faults"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/structs/outlook"
 )
@@ -38,6 +39,8 @@ func words() map[reflect.Type][]any {
 		outlook.HelpAnyNode, outlook.HelpNoRDMA, outlook.HelpResources, outlook.HelpTwo)
 	list(listed, outlook.ChangeDrain, outlook.ChangeAddNodes, outlook.ChangeQuota, outlook.ChangePriority, outlook.ChangeMove,
 		outlook.ChangeSubmit, outlook.ChangeStop)
+	list(listed, faults.StageFault, faults.StageNoticed, faults.StageAgreed, faults.StageSaved, faults.StageStopped, faults.StagePlaced,
+		faults.StageRunning, faults.StageStepped)
 	return listed
 }
 

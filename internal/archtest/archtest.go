@@ -23,6 +23,7 @@ func House() []Room {
 		{"website", 0},
 		{"nomadlike/wire", 1},
 		{"nomadlike/predict", 1},
+		{"nomadlike/faults", 1},
 		{"nomadlike/placement/...", 1},
 		{"nomadlike/state", 2},
 		{"nomadlike/scheduler", 2},
@@ -64,7 +65,7 @@ type Ban struct {
 func Bans() []Ban {
 	pure := []string{
 		"nomadlike/structs", "nomadlike/structs/capacity", "nomadlike/scheduler", "nomadlike/launch", "nomadlike/predict", "nomadlike/placement", "nomadlike/placement/feasible",
-		"nomadlike/forecast", "nomadlike/state", "nomadlike/auth",
+		"nomadlike/forecast", "nomadlike/faults", "nomadlike/state", "nomadlike/auth",
 	}
 	return []Ban{
 		{

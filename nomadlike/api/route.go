@@ -116,6 +116,7 @@ func (r Route) Mutates() bool { return r.Method != http.MethodGet }
 func Routes() []Route {
 	var routes []Route
 	routes = append(routes, jobRoutes()...)
+	routes = append(routes, jobStoryRoutes()...)
 	routes = append(routes, metricRoutes()...)
 	routes = append(routes, fileRoutes()...)
 	routes = append(routes, queueRoutes()...)

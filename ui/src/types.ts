@@ -440,6 +440,21 @@ export interface DeviceTreated {
   index: number
 }
 
+export interface DiffJob {
+  finished_at?: string
+  id: string
+  name: string
+  state: JobState
+  submitted_at: string | null
+  user?: string
+}
+
+export interface Difference {
+  after: string
+  before: string
+  path: string
+}
+
 export interface Distributed {
   chief?: boolean
   emulate?: string
@@ -518,6 +533,19 @@ export interface EventLine {
 
 export interface EventList {
   events: Event[] | null
+}
+
+export interface Fault {
+  attempt: number
+  cause?: Reason
+  loss: Loss
+  moments: Moment[] | null
+  next?: number
+  node?: string
+  node_id?: string
+  outcome: Outcome
+  rank: number
+  subjob: number
 }
 
 export interface FileEntry {
@@ -717,6 +745,21 @@ export interface JobDetail {
   subjobs: Subjob[] | null
   wait?: WaitReason
   yielded?: Yield[]
+}
+
+export interface JobDiff {
+  after: DiffJob
+  before: DiffJob
+  differences: Difference[] | null
+  found: Difference[] | null
+  hidden?: boolean
+}
+
+export interface JobFaults {
+  away?: string[]
+  faults: Fault[] | null
+  job_id: string
+  lost: number
 }
 
 export interface JobForecast {
@@ -983,6 +1026,19 @@ export interface LogPolicy {
   files?: number
 }
 
+export interface Loss {
+  devices: number
+  hours: number
+  nodes: number
+  open?: boolean
+  saved: boolean
+  starting: string
+  steps?: number
+  stopping: string
+  waiting: string
+  work: string
+}
+
 export interface Machine {
   claim?: JobRef
   cpu: number
@@ -1067,6 +1123,14 @@ export interface Metrics {
 
 export type Mode = 'single' | 'pytorch' | 'deepspeed' | 'horovod' | 'mpi' | 'tensorflow' | 'mindspore' | 'jax' | 'none'
 export const modes: Mode[] = ['single', 'pytorch', 'deepspeed', 'horovod', 'mpi', 'tensorflow', 'mindspore', 'jax', 'none']
+
+export interface Moment {
+  at: string | null
+  id: string
+  params?: Record<string, string>
+  stage: Stage
+  took?: string
+}
 
 export interface Mount {
   read_only?: boolean
@@ -1658,6 +1722,9 @@ export interface SpecAnswer {
   verdict: Verdict
   wait?: WaitReason
 }
+
+export type Stage = 'fault' | 'noticed' | 'agreed' | 'saved' | 'stopped' | 'placed' | 'running' | 'stepped'
+export const stages: Stage[] = ['fault', 'noticed', 'agreed', 'saved', 'stopped', 'placed', 'running', 'stepped']
 
 export interface Start {
   attempt: number
