@@ -47,6 +47,7 @@ const router = createBrowserRouter([
       { path: 'cluster', element: <Cluster /> },
       { path: 'jobs/new', lazy: () => again(() => import('./pages/create')).then((m) => ({ Component: m.Create })) },
       { path: 'jobs/:id/:tab?', lazy: () => again(() => import('./pages/job')).then((m) => ({ Component: m.JobPage })) },
+      { path: 'compare', lazy: () => again(() => import('./pages/compare')).then((m) => ({ Component: m.Compare })) },
       { path: 'queue', lazy: () => again(() => import('./pages/queue')).then((m) => ({ Component: m.QueuePage })) },
       { path: 'nodes/:id', lazy: () => again(() => import('./pages/node')).then((m) => ({ Component: m.NodePage })) },
       { path: 'pools', lazy: () => again(() => import('./pages/pools')).then((m) => ({ Component: m.Pools })) },

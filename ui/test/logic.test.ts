@@ -52,7 +52,7 @@ test('command lines quote what a shell would take apart', () => {
   expect(commandLine('train', { deed: 'limit' })).toBe('nomadlike job limit train none')
   expect(commandLine('train', { deed: 'first' })).toBe('nomadlike queue move -first train')
   expect(commandLine('my job', { deed: 'clone' })).toBe("nomadlike job clone -run 'my job'")
-  expect(deedsFor('succeeded')).toEqual(['resume', 'delete'])
+  expect(deedsFor('succeeded')).toEqual(['resume', 'delete', 'annotate'])
   expect(deedsFor('running')).not.toContain('priority')
 })
 
@@ -256,7 +256,9 @@ test('chosen machines are written in order', () => {
 test('deeds fit the state and say their command line', () => {
   expect(deedsFor('running')).toContain('pause')
   expect(deedsFor('paused')).toContain('continue')
-  expect(deedsFor('failed')).toEqual(['resume', 'delete'])
+  expect(deedsFor('failed')).toEqual(['resume', 'delete', 'annotate'])
+  expect(commandLine('a', { deed: 'annotate', add: ['x', '消融'], remove: ['y'], note: "it's bad" })).toBe("nomadlike job tag a +x '+消融' -y\nnomadlike job note a 'it'\\''s bad'")
+  expect(commandLine('a', { deed: 'annotate', note: '' })).toBe("nomadlike job note a ''")
   expect(commandLine('a', { deed: 'throttle', idle: 100, busy: 500 })).toBe('nomadlike job throttle a idle:100')
   expect(commandLine('a', { deed: 'throttle', idle: 100, busy: 200 })).toBe('nomadlike job throttle -busy 200ms a idle:100')
   expect(commandLine('a', { deed: 'throttle', idle: 0 })).toBe('nomadlike job throttle a off')

@@ -24,8 +24,8 @@ test('a job is offered what its reader may do to it', () => {
   expect(deedsFor('running', ['read', 'control'])).toEqual(['pause', 'finish', 'throttle'])
   expect(deedsFor('queued', ['stop', 'time-limit'])).toEqual(['stop', 'limit'])
   expect(deedsFor('queued')).toContain('first')
-  expect(deedsFor('running', undefined, { pause: false, finish_now: false, throttle: true })).toEqual(['stop', 'throttle', 'limit'])
-  expect(deedsFor('failed', undefined, { resume: false })).toEqual(['delete'])
+  expect(deedsFor('running', undefined, { pause: false, finish_now: false, throttle: true })).toEqual(['stop', 'throttle', 'limit', 'annotate'])
+  expect(deedsFor('failed', undefined, { resume: false })).toEqual(['delete', 'annotate'])
   const jobs = [{ state: 'running' as const }, { state: 'paused' as const }, { state: 'failed' as const }]
   expect(fitting('stop', [{ state: 'running' as const, may: ['read'] }, { state: 'running' as const, may: ['stop'] }])).toHaveLength(1)
   expect(fitting('clone', [{ state: 'running' as const, may: ['read'] }])).toHaveLength(0)

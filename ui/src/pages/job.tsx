@@ -7,6 +7,7 @@ import { call, get, part } from '../api'
 import { clock, dateTime, devicesOf, millis, quote, since, size, span, spelled } from '../format'
 import { reasonText } from '../i18n'
 import { Cli, Deeds } from '../parts/actions'
+import { Annotations } from '../parts/annotate'
 import { Button, Note } from '../parts/controls'
 import { Check, Choice } from '../parts/controls/fields'
 import { Scroll, Table } from '../parts/controls/table'
@@ -84,6 +85,7 @@ export function JobPage() {
         {!shared && may('share') && <ShareButton name={spec.name} path={path + '/shares'} />}
       </div>
       <Truth detail={detail} standing={standing} ranks={ranks} newest={newest} forecast={forecast.data} ends={ends} step={stepOf(metrics.data, newest)} />
+      <Annotations job={spec} />
       {(detail.awaits ?? []).length > 0 && <Note tone="info" title={<>{t('job.awaits')} <Holders holders={detail.awaits} /></>} />}
       {(detail.yielded ?? []).filter((y) => y.subjob === subjob).map((y) => (
         <Note key={y.attempt} tone="warning" title={<>{t('job.yielded', { attempt: y.attempt, time: dateTime(y.at), user: y.to.user ?? t('queue.hidden') })} {y.to.name ? <JobLink id={y.to.id} name={y.to.name} /> : t('queue.hidden')}{y.to.vip && ' (VIP)'}</>} />

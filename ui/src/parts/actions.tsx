@@ -7,6 +7,7 @@ import { clock, quote, span, spelled } from '../format'
 import { useGuest } from '../guest'
 import { useRights } from '../rights'
 import type { SavedCheckpoint, JobFormatted, JobDetail, JobState, Priority, Supports } from '../types'
+import { AnnotateFields } from './annotate'
 import { Button, Drop, Note } from './controls'
 import { Dialog } from './controls/dialog'
 import { Check, Choice, Count, Field, Radios } from './controls/fields'
@@ -28,6 +29,9 @@ export interface Doing {
   idle?: number // milliseconds that a throttled job stands still in turn; 0 lifts the throttle
   busy?: number
   step?: number // of the checkpoint to resume from; none is the newest
+  add?: string[] // tags
+  remove?: string[]
+  note?: string // none is as it was
 }
 
 const busyUsual = 500 // milliseconds, as the server and the command line
@@ -48,6 +52,10 @@ export function commandLine(name: string, doing: Doing): string {
       return `nomadlike job resume ${doing.step ? `-step ${doing.step} ` : ''}${job}`
     case 'clone':
       return `nomadlike job clone -run ${job}`
+    case 'annotate': {
+      const tags = [...(doing.add ?? []).map((tag) => '+' + tag), ...(doing.remove ?? []).map((tag) => '-' + tag)]
+      return [...(tags.length > 0 ? [`nomadlike job tag ${job} ${tags.map(quote).join(' ')}`] : []), ...(doing.note === undefined ? [] : [`nomadlike job note ${job} ${doing.note === '' ? "''" : quote(doing.note)}`])].join('\n')
+    }
     case 'delete':
       return `nomadlike job delete ${job}`
     case 'priority':
@@ -83,6 +91,8 @@ export function perform(id: string, doing: Doing): Promise<unknown> {
       return Promise.resolve() // the create page submits it, once it is confirmed there
     case 'clone':
       return fileOf(id).then((hcl) => call('POST', '/v1/jobs', { hcl }))
+    case 'annotate':
+      return call('POST', path + '/annotations', { add: doing.add, remove: doing.remove, note: doing.note })
     case 'delete':
       return call('DELETE', path)
     case 'priority':
@@ -175,7 +185,7 @@ export function DeedDialog({ deed, jobs, close, done, first }: { deed: Deed; job
       run={() => void run()}
       danger={deed === 'stop' || deed === 'delete'}
       busy={busy}
-      off={deed === 'limit' && (!ran.ready || !ran.changes(limit ?? '') || (over && !sure))}
+      off={(deed === 'annotate' && !doing.add?.length && !doing.remove?.length && doing.note === undefined) || deed === 'limit' && (!ran.ready || !ran.changes(limit ?? '') || (over && !sure))}
     >
       <p>{t('deed.ask_' + deed)}</p>
       {(deed === 'stop' || deed === 'finish' || deed === 'pause' || deed === 'continue' || deed === 'throttle') && (
@@ -202,6 +212,7 @@ export function DeedDialog({ deed, jobs, close, done, first }: { deed: Deed; job
           {over && <Note tone="warning" title={t('limit.over', { time: span(ran.elapsed) })}><Check checked={sure} change={setSure}>{t('limit.sure')}</Check></Note>}
         </div>
       )}
+      {deed === 'annotate' && <AnnotateFields jobs={jobs} change={(changes) => setDoing((old) => ({ ...old, add: undefined, remove: undefined, note: undefined, ...changes }))} />}
       <Cli text={jobs.slice(0, 3).map((job) => commandLine(job.name, given)).join('\n') + (jobs.length > 3 ? '\n…' : '')} />
       {error && <Note tone="error" title={error} />}
     </Dialog>

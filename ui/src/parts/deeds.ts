@@ -1,10 +1,10 @@
 import type { JobState, Supports } from '../types'
 
 // What one can do to a job.
-export type Deed = 'stop' | 'finish' | 'pause' | 'continue' | 'throttle' | 'resume' | 'delete' | 'priority' | 'limit' | 'first' | 'last' | 'clone'
+export type Deed = 'stop' | 'finish' | 'pause' | 'continue' | 'throttle' | 'resume' | 'delete' | 'priority' | 'limit' | 'first' | 'last' | 'clone' | 'annotate'
 
 // The verb of the policy that each deed needs.
-const verbs: Record<Deed, string> = { stop: 'stop', finish: 'control', pause: 'control', continue: 'control', throttle: 'control', resume: 'clone', delete: 'delete', priority: 'priority', limit: 'time-limit', first: 'move', last: 'move', clone: 'clone' }
+const verbs: Record<Deed, string> = { stop: 'stop', finish: 'control', pause: 'control', continue: 'control', throttle: 'control', resume: 'clone', delete: 'delete', priority: 'priority', limit: 'time-limit', first: 'move', last: 'move', clone: 'clone', annotate: 'annotate' }
 
 // What a job says that it cannot bear.
 const bears: Partial<Record<Deed, keyof Supports>> = { pause: 'pause', throttle: 'throttle', finish: 'finish_now', resume: 'resume' }
@@ -12,7 +12,7 @@ const bears: Partial<Record<Deed, keyof Supports>> = { pause: 'pause', throttle:
 // deedsFor are the deeds that make sense in a state and, where it is known,
 // that the reader may do and the job bears.
 export function deedsFor(state: JobState, may?: string[] | null, supports?: Supports): Deed[] {
-  return inState(state).filter((deed) => (!may || may.includes(verbs[deed])) && !(bears[deed] && supports?.[bears[deed]] === false))
+  return [...inState(state), 'annotate' as const].filter((deed) => (!may || may.includes(verbs[deed])) && !(bears[deed] && supports?.[bears[deed]] === false))
 }
 
 function inState(state: JobState): Deed[] {

@@ -14,6 +14,7 @@ export interface Column<R> {
   width: number // pixels, at least
   grows?: boolean // takes what is left of the width
   compare?: (a: R, b: R) => number
+  known?: (row: R) => boolean // whether a row has a value; those that have none stand last in either order
   cell: (row: R) => ReactNode
 }
 
@@ -43,9 +44,12 @@ export function widthsOf(columns: { width: number; grows?: boolean }[], width: n
 // sorted orders rows as a key of the address says: the name of a column, with
 // a minus before it for the other way round.
 export function sorted<R>(rows: R[], columns: Column<R>[], order: string): R[] {
-  const compare = columns.find((column) => column.key === order.replace(/^-/, ''))?.compare
+  const column = columns.find((one) => one.key === order.replace(/^-/, ''))
+  const compare = column?.compare
   if (!compare) return rows
-  return [...rows].sort(order.startsWith('-') ? (a, b) => compare(b, a) : compare)
+  const way = order.startsWith('-') ? (a: R, b: R) => compare(b, a) : compare
+  const known = column.known
+  return known ? [...rows.filter(known).sort(way), ...rows.filter((row) => !known(row))] : [...rows].sort(way)
 }
 
 // nextOrder is what a click on a column's head makes of the order.

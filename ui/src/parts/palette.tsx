@@ -14,6 +14,7 @@ interface Command {
   label: string
   hint?: string
   id?: string // may be begun in the place of a word
+  also?: string // is looked at for words as the label is, and not shown
   run: () => void
 }
 
@@ -26,12 +27,12 @@ const wordsOf = (text: string) => text.toLowerCase().split(/\s+/).filter(Boolean
 
 // matching keeps the commands that hold every word of the text, those first
 // that begin with it. What stands twice is shown once.
-export function matching<T extends { label: string; id?: string; key?: string }>(commands: T[], text: string): T[] {
+export function matching<T extends { label: string; id?: string; key?: string; also?: string }>(commands: T[], text: string): T[] {
   const words = wordsOf(text)
   const seen = new Set<string>()
   const begins = (command: T) => (words[0] && command.label.toLowerCase().startsWith(words[0]) ? 0 : 1)
   return commands
-    .filter((command) => words.every((word) => command.label.toLowerCase().includes(word) || command.id?.startsWith(word)))
+    .filter((command) => words.every((word) => command.label.toLowerCase().includes(word) || command.also?.toLowerCase().includes(word) || command.id?.startsWith(word)))
     .filter(({ key }) => !key || (!seen.has(key) && seen.add(key)))
     .sort((a, b) => begins(a) - begins(b))
     .slice(0, shownMax)
@@ -118,7 +119,7 @@ export function Palette({ signOut }: { signOut: () => void }) {
     if (!open) return []
     const pages = ['jobs', 'queue', 'cluster', 'pools', 'servers'].map((key) => ({ key, label: t('menu.' + key), hint: t('palette.page'), run: () => void go('/' + key) }))
     const nodes = [...(client.getQueryData<NodeSummary[]>(['nodes']) ?? []), ...asked.nodes].map((node) => ({ key: 'n' + node.id, id: node.id, label: node.name, hint: t('palette.node'), run: () => void go('/nodes/' + node.id) }))
-    const jobs = [...(client.getQueryData<JobSummary[]>(['jobs']) ?? []), ...asked.jobs].map((job) => ({ key: 'j' + job.id, id: job.id, label: `${job.name} ${job.project}`, hint: t('state.' + job.state), run: () => void go('/jobs/' + job.id) }))
+    const jobs = [...(client.getQueryData<JobSummary[]>(['jobs']) ?? []), ...asked.jobs].map((job) => ({ key: 'j' + job.id, id: job.id, label: `${job.name} ${job.project}`, also: [...(job.tags ?? []).map((tag) => 'tag:' + tag), job.note].join(' '), hint: t('state.' + job.state), run: () => void go('/jobs/' + job.id) }))
     return [
       ...pages,
       ...(may('submit') ? [{ key: 'new', label: t('jobs.new'), run: () => void go('/jobs/new') }] : []),
