@@ -5,8 +5,8 @@ import { startAgent, visit } from './agent.mjs'
 
 // What people look for, and the page that has to stand first.
 const wanted = {
-  en: { queue: 'queue', 'resume checkpoint': 'checkpoints', 'first cluster': 'first-cluster', quota: 'queue', containers: 'docker' },
-  zh: { 检查点: 'checkpoints', 断点续训: 'checkpoints', 队列: 'queue', 第一个集群: 'first-cluster', 安全: 'security' },
+  en: { queue: 'queue', 'resume checkpoint': 'checkpoints', 'first cluster': 'first-cluster', quota: 'queue', containers: 'docker', slurm: 'from-slurm', sweep: 'day', 'nvidia driver': 'first-gpu' },
+  zh: { 检查点: 'checkpoints', 断点续训: 'checkpoints', 队列: 'queue', 第一个集群: 'first-cluster', 安全: 'security', 昇腾: 'first-npu', 扫参: 'day' },
 }
 
 export async function guides(browser, binary, inspect) {
@@ -57,6 +57,13 @@ export async function guides(browser, binary, inspect) {
       await page.locator('[data-dark]').click()
       assert.equal(await page.getAttribute('html', 'data-theme'), dark ? 'light' : 'dark')
       await inspect(page, `guides-${language}-other`)
+      // A drawing stands in its page, and fits a phone by scrolling within itself.
+      await visit(page, `${agent.address}/docs/${language}/gang`)
+      assert.notEqual(await page.locator('.picture .run').first().evaluate((box) => getComputedStyle(box).fill), 'rgb(0, 0, 0)', 'a drawing has its colours')
+      await inspect(page, `guides-${language}-picture`)
+      await page.setViewportSize({ width: 390, height: 844 })
+      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390, 'a drawing makes the page no wider')
+      await page.setViewportSize({ width: 1440, height: 900 })
       await visit(page, `${agent.address}/docs/${language}/reference/errors#rpctimeout`)
       await page.locator('#rpctimeout').waitFor()
       await page.getByRole('link', { name: language === 'zh' ? 'English' : '中文' }).click()

@@ -126,8 +126,11 @@ func (p *page) render(source fs.FS, resolve func(from *page, file string) (strin
 			node.SetAttributeString(drawing, picture)
 		case *ast.Text:
 			words.Write(node.Segment.Value(p.source))
-			if node.HardLineBreak() || node.SoftLineBreak() && p.language == messages.English {
+			switch {
+			case node.HardLineBreak() || node.SoftLineBreak() && p.language == messages.English:
 				words.WriteByte(' ')
+			case node.SoftLineBreak() && apart(node, p.source):
+				node.Parent().InsertAfter(node.Parent(), node, ast.NewString([]byte(" "))) // walked next
 			}
 		case *ast.String:
 			words.Write(node.Value)

@@ -129,7 +129,7 @@ func TestPage(t *testing.T) {
 		"guide/en/index.md":        {Data: []byte("# Guide\n\n- [One](one.md)\n")},
 		"guide/zh/index.md":        {Data: []byte("# 指南\n\n- [一](one.md#队列-预测)\n")},
 		"guide/en/one.md":          {Data: []byte("# One\n\nA <script>alert(1)</script> & text, see [zh](../zh/one.md) and [hello](../../examples/hello.hcl).\n\n## Same\n\n## Same\n")},
-		"guide/zh/one.md":          {Data: []byte("# 一\n\n## 队列 (预测)\n\n断点\n续训\n")},
+		"guide/zh/one.md":          {Data: []byte("# 一\n\n## 队列 (预测)\n\n断点\n续训，\nrank\n每个 `a`\n任务 *b*\n（一）\n**队列**\n2 个\n")},
 		"examples/hello.hcl":       {Data: []byte("job \"hello\" {}\n")},
 		"design/0001-one-codec.md": {Data: []byte("# 0001: one codec\n")},
 	}
@@ -149,7 +149,7 @@ func TestPage(t *testing.T) {
 	if strings.Contains(one, "alert(1)</script>") {
 		t.Errorf("a script of the source is on the page:\n%s", one)
 	}
-	if !strings.Contains(chinese, `id="队列-预测"`) || !strings.Contains(chinese, "断点续训") {
+	if !strings.Contains(chinese, `id="队列-预测"`) || !strings.Contains(strings.Join(strings.Fields(chinese), " "), "断点续训，rank 每个 <code>a</code> 任务 <em>b</em> （一）<strong>队列</strong> 2 个") {
 		t.Errorf("Chinese is broken:\n%s", chinese)
 	}
 	var sections []section

@@ -15,6 +15,11 @@ document.querySelector('[data-dark]').addEventListener('click', () => {
   localStorage.setItem(kept, root.dataset.theme)
 })
 
+// The list of pages is longer than the window: it begins where its reader is.
+const menu = document.querySelector('nav')
+const here = menu.querySelector('[aria-current]')
+if (here) menu.scrollTop = here.offsetTop - menu.clientHeight / 2
+
 // On a phone the list of pages is folded.
 if (matchMedia('(max-width: 760px)').matches) document.querySelector('nav details').open = false
 
