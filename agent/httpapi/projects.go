@@ -107,14 +107,14 @@ func (h *projectHandlers) read(r *front.Request) (*api.ProjectDetail, error) {
 }
 
 func projectDetail(snapshot *state.Snapshot, name string) api.ProjectDetail {
-	detail := api.ProjectDetail{Project: structs.Project{Name: name}, Quotas: []api.QuotaUse{}, Held: structs.Holding{}, Shares: []api.PoolShare{}}
+	detail := api.ProjectDetail{Project: structs.Project{Name: name}, Quotas: []api.QuotaUse{}, Held: structs.QuotaUsage{}, Shares: []api.PoolShare{}}
 	if project := snapshot.Project(name); project != nil {
 		detail.Project, detail.Defined = *project, true
 	}
 	usage := snapshot.ProjectUsage(name)
 	if usage != nil {
 		detail.Urgent = usage.Urgent
-		maps.Copy(detail.Held, usage.Held)
+		maps.Copy(detail.Held, usage.QuotaUsage)
 		for _, ledger := range usage.Ledgers {
 			share := api.PoolShare{Pool: poolOf(ledger.Pool)}
 			for _, bucket := range ledger.Buckets {

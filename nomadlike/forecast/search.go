@@ -35,7 +35,7 @@ type newcomer struct {
 	behind []bool // members that stand behind it
 	ahead  int    // members that wait before it in its queue
 	record *structs.Project
-	held   structs.Holding // by its project at now; nil: nobody counts
+	held   structs.QuotaUsage // by its project at now; nil: nobody counts
 }
 
 // test is what a rank needs of one node.
@@ -92,9 +92,9 @@ func (f *Futures) newcomerOf(job *structs.Job, subjob *structs.Subjob, spec int,
 		}
 	}
 	if n.record = f.base.Project(job.Project); n.record != nil && len(n.record.Quotas) > 0 {
-		n.held = structs.Holding{}
+		n.held = structs.QuotaUsage{}
 		if usage := f.base.ProjectUsage(job.Project); usage != nil {
-			n.held = usage.Held
+			n.held = usage.QuotaUsage
 		}
 	}
 	return n
@@ -147,7 +147,7 @@ type scan struct {
 	state  []uint8 // by node: how much of a rank fits
 	count  [3]int  // of able nodes, by state
 	shut   []bool  // nominated for others that have not started yet
-	held   structs.Holding
+	held   structs.QuotaUsage
 }
 
 // How much of a rank fits on a node.
@@ -297,7 +297,7 @@ func (s *scan) happen(entry int32) {
 func (s *scan) hold(h *hold, parts []part, sign int64) {
 	job := s.members[h.member].job
 	for i := range parts {
-		held := holdingOf(job.SpecOf(int(h.spec), i, len(parts)), s.view.sites[parts[i].at].node, parts[i].devices)
+		held := quotaUsageOf(job.SpecOf(int(h.spec), i, len(parts)), s.view.sites[parts[i].at].node, parts[i].devices)
 		if sign < 0 {
 			s.held = s.held.Add(held)
 		} else {
@@ -306,13 +306,13 @@ func (s *scan) hold(h *hold, parts []part, sign int64) {
 	}
 }
 
-// holdingOf is what a rank with these devices counts in a quota.
-func holdingOf(spec structs.Resources, node *structs.Node, devices uint64) structs.Holding {
+// quotaUsageOf is what a rank with these devices counts in a quota.
+func quotaUsageOf(spec structs.Resources, node *structs.Node, devices uint64) structs.QuotaUsage {
 	var ids []string
 	for ; devices != 0; devices &= devices - 1 {
 		ids = append(ids, node.Devices[bits.TrailingZeros64(devices)].ID)
 	}
-	return structs.HeldBy(spec, node, ids)
+	return structs.QuotaUsageOf(spec, node, ids)
 }
 
 // starts reports whether the newcomer starts after a turn.
@@ -416,10 +416,10 @@ func (s *scan) quota() bool {
 			devices |= of & -of
 		}
 	}
-	more := structs.Holding{}
-	one := holdingOf(s.job.SpecAt(s.spec), s.view.sites[at].node, devices)
+	more := structs.QuotaUsage{}
+	one := quotaUsageOf(s.job.SpecAt(s.spec), s.view.sites[at].node, devices)
 	for key, amount := range one {
 		more[key] = amount * int64(s.least)
 	}
-	return structs.QuotaProblem(s.record, &structs.ProjectUsage{Held: s.held}, more) == nil
+	return structs.QuotaProblem(s.record, &structs.ProjectUsage{QuotaUsage: s.held}, more) == nil
 }

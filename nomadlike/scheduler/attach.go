@@ -15,8 +15,8 @@ type project struct {
 	record *structs.Project      // nil: no record
 	usage  *structs.ProjectUsage // replaced, never changed; nil: holds nothing
 
-	nominated structs.Holding // what nominations will hold; replaced, never changed
-	kept      bool            // quota is kept for one of its gangs, as of the newest walk
+	nominated structs.QuotaUsage // what nominations will hold; replaced, never changed
+	kept      bool               // quota is kept for one of its gangs, as of the newest walk
 }
 
 // due is what the project holds, and what is nominated for it.
@@ -28,7 +28,7 @@ func (p *project) due() *structs.ProjectUsage {
 	if p.usage != nil {
 		sum = *p.usage
 	}
-	sum.Held = sum.Held.Add(p.nominated)
+	sum.QuotaUsage = sum.QuotaUsage.Add(p.nominated)
 	return &sum
 }
 
@@ -46,7 +46,7 @@ func (a *accounts) projectOf(name string) int32 {
 func (p *project) counts() bool { return p.record != nil && len(p.record.Quotas) > 0 }
 
 // hold adds sign times held to what the project holds.
-func (b *Board) hold(project int32, held structs.Holding, sign int) {
+func (b *Board) hold(project int32, held structs.QuotaUsage, sign int) {
 	p := &b.accounts.projects[project]
 	if held == nil {
 		return
@@ -56,9 +56,9 @@ func (b *Board) hold(project int32, held structs.Holding, sign int) {
 		usage = *p.usage
 	}
 	if sign > 0 {
-		usage.Held = usage.Held.Add(held)
+		usage.QuotaUsage = usage.QuotaUsage.Add(held)
 	} else {
-		usage.Held = usage.Held.Sub(held)
+		usage.QuotaUsage = usage.QuotaUsage.Sub(held)
 		b.queue.soilAll()
 	}
 	p.usage = &usage
@@ -254,8 +254,8 @@ func (b *Board) dropNomination(id int32) {
 // heldAsNominated is what a nomination will count in its project's quota, beyond what
 // the gang that changes its size holds already. Devices are those of the empty
 // nodes where the nomination names none.
-func (ns *nodes) heldAsNominated(e *entry, spec int, placed []structs.RankPlacement) structs.Holding {
-	held := structs.Holding{}
+func (ns *nodes) heldAsNominated(e *entry, spec int, placed []structs.RankPlacement) structs.QuotaUsage {
+	held := structs.QuotaUsage{}
 	for rank := range placed {
 		at, ok := ns.floor.Index(placed[rank].NodeID)
 		if !ok {
@@ -265,7 +265,7 @@ func (ns *nodes) heldAsNominated(e *entry, spec int, placed []structs.RankPlacem
 		if len(devices) == 0 {
 			devices, _ = feasible.ChooseDevices(node, nil, of.Devices)
 		}
-		held = held.Add(structs.HeldBy(of, node, devices))
+		held = held.Add(structs.QuotaUsageOf(of, node, devices))
 	}
 	if e.gang != nil {
 		held = held.Sub(e.gang.held)
@@ -295,7 +295,7 @@ func (b *Board) newGang(e *entry, spec int, attempt uint64, seats []placement.Se
 				g.pool = node.PoolName()
 			}
 			if counts {
-				g.held = g.held.Add(structs.HeldBy(r, node, placed[rank].Devices))
+				g.held = g.held.Add(structs.QuotaUsageOf(r, node, placed[rank].Devices))
 			}
 		}
 	}

@@ -183,7 +183,7 @@ func (b *Board) PutProject(name string, record *structs.Project) {
 		own := *e.gang
 		for rank, placed := range b.nodes.floor.Placements(own.seats) {
 			if node := b.nodes.states[own.seats[rank].Index()].node; node != nil {
-				own.held = own.held.Add(structs.HeldBy(e.job.SpecOf(own.spec, rank, len(own.seats)), node, placed.Devices))
+				own.held = own.held.Add(structs.QuotaUsageOf(e.job.SpecOf(own.spec, rank, len(own.seats)), node, placed.Devices))
 			}
 		}
 		e.gang = &own

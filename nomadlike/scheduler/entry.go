@@ -68,7 +68,7 @@ type gang struct {
 	devices      int                   // of all seats
 	cpu          int64                 // of all seats
 	pool         string                // of rank 0
-	held         structs.Holding
+	held         structs.QuotaUsage
 	placedAt     structs.UnixNano
 	runningAt    structs.UnixNano // 0: not yet
 	checkpointAt structs.UnixNano
@@ -84,8 +84,8 @@ type nomination struct {
 	nodes   []int32 // floor indexes
 	spec    int
 	victims []structs.AttemptKey
-	held    structs.Holding // what it will count in its project's quota
-	own     bool            // the victim is the gang's own attempt: a change of size
+	held    structs.QuotaUsage // what it will count in its project's quota
+	own     bool               // the victim is the gang's own attempt: a change of size
 }
 
 // since is when the work that an end would lose began: the newest checkpoint,

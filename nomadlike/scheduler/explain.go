@@ -297,7 +297,7 @@ func (p *pass) overQuota(e *entry, sh *shape, problem *structs.Reason) *structs.
 	return wait
 }
 
-func holdsAny(held structs.Holding) bool {
+func holdsAny(held structs.QuotaUsage) bool {
 	for _, amount := range held {
 		if amount > 0 {
 			return true

@@ -92,13 +92,13 @@ func (a *accounts) borrows(project int32, sh *shape) bool {
 
 // usedUp reports whether a project holds all that is guaranteed to it of something
 // in asked, or is guaranteed nothing in it at all.
-func usedUp(record *structs.Project, usage *structs.ProjectUsage, asked structs.Holding) bool {
+func usedUp(record *structs.Project, usage *structs.ProjectUsage, asked structs.QuotaUsage) bool {
 	own := false
 	for _, quota := range record.Quotas {
 		if asked.Of(quota) == 0 || quota.Guaranteed == 0 && quota.Maximum == nil {
 			continue
 		}
-		if own = true; usage == nil && quota.Guarantee() <= 0 || usage != nil && usage.Held.Of(quota) >= quota.Guarantee() {
+		if own = true; usage == nil && quota.Guarantee() <= 0 || usage != nil && usage.QuotaUsage.Of(quota) >= quota.Guarantee() {
 			return true
 		}
 	}

@@ -113,7 +113,7 @@ func (p *pass) growOne(id int32) bool {
 	p.nodes.floor.Take(old.seats)
 	project := &p.accounts.projects[e.project]
 	if project.counts() {
-		usage := &structs.ProjectUsage{Held: project.due().Held.Sub(old.held)}
+		usage := &structs.ProjectUsage{QuotaUsage: project.due().QuotaUsage.Sub(old.held)}
 		if structs.QuotaProblem(project.record, usage, p.heldBy(e, n.Index(), seats, placed)) != nil {
 			return false
 		}

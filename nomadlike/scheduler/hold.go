@@ -47,14 +47,14 @@ type quotaPart struct {
 }
 
 // partsOf reports how a project stands to what need asks of its quotas.
-func (p *pass) partsOf(project int32, need structs.Holding) []quotaPart {
+func (p *pass) partsOf(project int32, need structs.QuotaUsage) []quotaPart {
 	var parts []quotaPart
 	due := p.accounts.projects[project].due()
 	for i, quota := range p.accounts.projects[project].record.Quotas {
 		if most, bounded := quota.Most(); bounded && need.Of(quota) > 0 {
 			part := quotaPart{i, most - need.Of(quota)}
 			if due != nil {
-				part.spare -= due.Held.Of(quota)
+				part.spare -= due.QuotaUsage.Of(quota)
 			}
 			parts = append(parts, part)
 		}
@@ -71,7 +71,7 @@ func (p *pass) leave(parts []quotaPart, v *entry) {
 
 // quotaFreeAt estimates when enough gangs of a project have ended for it to hold
 // need, too.
-func (p *pass) quotaFreeAt(project int32, need structs.Holding) structs.UnixNano {
+func (p *pass) quotaFreeAt(project int32, need structs.QuotaUsage) structs.UnixNano {
 	parts := p.partsOf(project, need)
 	for _, id := range p.leaversOf(project) {
 		v := &p.queue.entries[id]
@@ -105,7 +105,7 @@ func (p *pass) leaversOf(project int32) []int32 {
 }
 
 // holdQuota keeps need for a gang.
-func (p *pass) holdQuota(e *entry, need structs.Holding, h *quotaHold) {
+func (p *pass) holdQuota(e *entry, need structs.QuotaUsage, h *quotaHold) {
 	parts := p.partsOf(e.project, need)
 	if len(parts) == 0 {
 		return
@@ -131,7 +131,7 @@ func (p *pass) holdQuota(e *entry, need structs.Holding, h *quotaHold) {
 
 // heldBack reports which hold keeps a gang from taking held of its project's quota;
 // nil: none.
-func (p *pass) heldBack(e *entry, held structs.Holding) *quotaHold {
+func (p *pass) heldBack(e *entry, held structs.QuotaUsage) *quotaHold {
 	h := p.holds[e.project]
 	if h == nil || p.passesHold(e, h) {
 		return nil
@@ -152,7 +152,7 @@ func (p *pass) passesHold(e *entry, h *quotaHold) bool {
 }
 
 // takeSpare notes what of the spare quota beside a hold a gang takes.
-func (p *pass) takeSpare(e *entry, held structs.Holding) {
+func (p *pass) takeSpare(e *entry, held structs.QuotaUsage) {
 	h := p.holds[e.project]
 	if h == nil || p.passesHold(e, h) {
 		return

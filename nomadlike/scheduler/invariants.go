@@ -234,7 +234,7 @@ func (b *Board) checkSeats(f *findings) {
 // checkPromises compares nominations and reservations with entries, nodes and
 // projects.
 func (b *Board) checkPromises(f *findings) {
-	held := make(map[int32]structs.Holding)
+	held := make(map[int32]structs.QuotaUsage)
 	nominations := 0
 	for i := range b.queue.entries {
 		if e := &b.queue.entries[i]; e.nomination != nil {

@@ -26,7 +26,7 @@ func TestInvariantsSeeDamage(t *testing.T) {
 			b.promises.kept = append(b.promises.kept, b.promises.kept[0])
 		},
 		"were made":          func(b *Board) { b.promises.nominations = append(b.promises.nominations, 0) },
-		"has nominations of": func(b *Board) { b.accounts.projects[0].nominated = structs.Holding{structs.QuotaCPU: 1} },
+		"has nominations of": func(b *Board) { b.accounts.projects[0].nominated = structs.QuotaUsage{structs.QuotaCPU: 1} },
 		"is found at":        func(b *Board) { b.accounts.projectByName[b.accounts.projects[0].name]++ },
 	}
 	for want, damage := range damages {

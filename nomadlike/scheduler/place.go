@@ -273,8 +273,8 @@ func (p *pass) heldBackOn(e *entry, n *need, seats []placement.Seat, placed []st
 }
 
 // leastHeld is the least that size ranks of spec count in a quota.
-func leastHeld(spec structs.Resources, size int) structs.Holding {
-	held := structs.Holding{structs.QuotaCPU: structs.MilliCPU(spec.CPU) * int64(size)}
+func leastHeld(spec structs.Resources, size int) structs.QuotaUsage {
+	held := structs.QuotaUsage{structs.QuotaCPU: structs.MilliCPU(spec.CPU) * int64(size)}
 	for _, request := range spec.Devices {
 		count := request.Count
 		if count == structs.DevicesAll {
@@ -289,11 +289,11 @@ func leastHeld(spec structs.Resources, size int) structs.Holding {
 }
 
 // heldBy is what a gang counts in the quota of its project.
-func (p *pass) heldBy(e *entry, spec int, seats []placement.Seat, placed []structs.RankPlacement) structs.Holding {
-	held := structs.Holding{}
+func (p *pass) heldBy(e *entry, spec int, seats []placement.Seat, placed []structs.RankPlacement) structs.QuotaUsage {
+	held := structs.QuotaUsage{}
 	for rank := range seats {
 		node := p.nodes.states[seats[rank].Index()].node
-		for key, amount := range structs.HeldBy(e.job.SpecOf(spec, rank, len(seats)), node, placed[rank].Devices) {
+		for key, amount := range structs.QuotaUsageOf(e.job.SpecOf(spec, rank, len(seats)), node, placed[rank].Devices) {
 			held[key] += amount
 		}
 	}
@@ -323,7 +323,7 @@ func (p *pass) aside(e *entry, n *need, size int, options placement.Options) ([]
 		node := p.nodes.states[at].node
 		for i := range node.Devices {
 			d := &node.Devices[i]
-			one := structs.Holding{structs.DeviceKey(d.Kind, d.Model): 1}
+			one := structs.QuotaUsage{structs.DeviceKey(d.Kind, d.Model): 1}
 			for _, quota := range full {
 				if one.Of(quota) > 0 {
 					return true
@@ -343,7 +343,7 @@ func (p *pass) aside(e *entry, n *need, size int, options placement.Options) ([]
 // held is what the project holds of a quota's kind.
 func (p *project) held(quota structs.Quota) int64 {
 	if due := p.due(); due != nil {
-		return due.Held.Of(quota)
+		return due.QuotaUsage.Of(quota)
 	}
 	return 0
 }

@@ -23,10 +23,10 @@ const (
 type preemptionSearch struct {
 	entry      *entry
 	need       *need
-	more       structs.Holding // what the gang would count in its project's quota
-	candidates map[int32]bool  // entries that would have to yield
-	taken      map[int32]bool  // of these, those that must
-	young      bool            // some gang was spared because this pass placed it
+	more       structs.QuotaUsage // what the gang would count in its project's quota
+	candidates map[int32]bool     // entries that would have to yield
+	taken      map[int32]bool     // of these, those that must
+	young      bool               // some gang was spared because this pass placed it
 }
 
 // preempt looks for running gangs that must yield to a blocked one, so that the
@@ -71,14 +71,14 @@ func (p *pass) mayPreempt(e *entry) bool {
 
 // wouldHold is what the smallest gang would count in its project's quota, by
 // the devices of the first node that could hold a rank; nil when none could.
-func (p *pass) wouldHold(e *entry, sh *shape, n *need) structs.Holding {
+func (p *pass) wouldHold(e *entry, sh *shape, n *need) structs.QuotaUsage {
 	for _, at := range p.nodes.candidates(sh, e.partition) {
 		if !p.nodes.able(n, at) {
 			continue
 		}
 		spec := n.Spec()
 		devices, _ := feasible.ChooseDevices(p.nodes.states[at].node, nil, spec.Devices)
-		held := structs.HeldBy(spec, p.nodes.states[at].node, devices)
+		held := structs.QuotaUsageOf(spec, p.nodes.states[at].node, devices)
 		for key := range held {
 			held[key] *= int64(sh.min)
 		}
@@ -112,7 +112,7 @@ func (p *pass) victimCandidates(h *preemptionSearch) map[int32]bool {
 }
 
 func (p *pass) victimProblem(h *preemptionSearch, v *entry, view feasible.View) *structs.Reason {
-	victim := feasible.Victim{Job: v.job, Held: v.gang.held}
+	victim := feasible.Victim{Job: v.job, QuotaUsage: v.gang.held}
 	for i := range v.gang.seats {
 		victim.Nodes = append(victim.Nodes, p.nodes.states[v.gang.seats[i].Index()].node)
 	}
@@ -278,7 +278,7 @@ func (p *pass) lawful(h *preemptionSearch, victims []int32, seats []placement.Se
 	if p.settings.PreemptLonger {
 		return true
 	}
-	view := thinned{p.Board, make(map[string]structs.Holding)}
+	view := thinned{p.Board, make(map[string]structs.QuotaUsage)}
 	placed := p.nodes.floor.Placements(seats)
 	h.more = p.heldBy(h.entry, h.need.Index(), seats, placed)
 	for _, id := range victims {
@@ -295,7 +295,7 @@ func (p *pass) lawful(h *preemptionSearch, victims []int32, seats []placement.Se
 // thinned is the board with some gangs gone.
 type thinned struct {
 	*Board
-	gone map[string]structs.Holding
+	gone map[string]structs.QuotaUsage
 }
 
 // ProjectUsage implements feasible.View.
@@ -303,7 +303,7 @@ func (g thinned) ProjectUsage(name string) *structs.ProjectUsage {
 	usage := g.Board.ProjectUsage(name)
 	if gone := g.gone[name]; gone != nil && usage != nil {
 		less := *usage
-		less.Held = usage.Held.Sub(gone)
+		less.QuotaUsage = usage.QuotaUsage.Sub(gone)
 		return &less
 	}
 	return usage

@@ -33,7 +33,7 @@ type need struct {
 	ports []structs.PortRequest // of every rank but the first
 	heads []structs.PortRequest // of rank 0
 	all   bool                  // asks for all devices of a node
-	least structs.Holding       // what the smallest gang counts in a quota at least; never changed
+	least structs.QuotaUsage    // what the smallest gang counts in a quota at least; never changed
 	at    int32                 // its row in the board's table of what classes can hold
 }
 

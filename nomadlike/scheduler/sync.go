@@ -167,7 +167,7 @@ func (ns *nodes) gangOf(c *structs.SubjobChange) *gang {
 		g.seats, g.demands, g.allocs = append(g.seats, seat), append(g.demands, d), append(g.allocs, alloc)
 		g.devices += int(d.Devices)
 		g.cpu += d.CPU
-		g.held = g.held.Add(alloc.Held)
+		g.held = g.held.Add(alloc.QuotaUsage)
 		if g.pool == "" {
 			g.pool = alloc.Pool
 		}

@@ -259,17 +259,17 @@ func (t *twin) projectUsage(project string) *structs.ProjectUsage {
 	u := t.world.ProjectUsage(project)
 	for id, gang := range t.started {
 		if t.world.jobs[id.job].Project == project {
-			u.Held = u.Held.Add(t.held(id, gang))
+			u.QuotaUsage = u.QuotaUsage.Add(t.held(id, gang))
 		}
 	}
 	return u
 }
 
-func (t *twin) held(id subjobID, gang *structs.GangPlan) structs.Holding {
-	held := structs.Holding{}
+func (t *twin) held(id subjobID, gang *structs.GangPlan) structs.QuotaUsage {
+	held := structs.QuotaUsage{}
 	for rank, p := range gang.Placements {
 		spec := t.world.jobs[id.job].SpecOf(gang.Spec, rank, len(gang.Placements))
-		held = held.Add(structs.HeldBy(spec, t.world.nodes[p.NodeID], p.Devices))
+		held = held.Add(structs.QuotaUsageOf(spec, t.world.nodes[p.NodeID], p.Devices))
 	}
 	return held
 }
@@ -328,7 +328,7 @@ func (t *twin) leastFault(id subjobID, spec structs.Resources) fault {
 }
 
 // quotaFault reports what quota has against a gang that would hold so much.
-func (t *twin) quotaFault(id subjobID, held structs.Holding) fault {
+func (t *twin) quotaFault(id subjobID, held structs.QuotaUsage) fault {
 	job := t.world.jobs[id.job]
 	record := t.world.projects[job.Project]
 	if structs.QuotaProblem(record, t.projectUsage(job.Project), held) != nil {
@@ -382,7 +382,7 @@ func (t *twin) awaitQuota(id subjobID) {
 
 // hold keeps need of the quota of a gang's project, unless another gang of it
 // came before.
-func (t *twin) hold(id subjobID, need structs.Holding, at structs.UnixNano, strict bool) {
+func (t *twin) hold(id subjobID, need structs.QuotaUsage, at structs.UnixNano, strict bool) {
 	project := t.world.jobs[id.job].Project
 	record := t.world.projects[project]
 	if record == nil || t.holds[project] != nil {
@@ -395,7 +395,7 @@ func (t *twin) hold(id subjobID, need structs.Holding, at structs.UnixNano, stri
 	h := &twinHold{id: id, at: at, strict: strict, spare: map[int]int64{}}
 	for i, quota := range record.Quotas {
 		if most, bounded := quota.Most(); bounded && need.Of(quota) > 0 {
-			h.spare[i] = max(0, most-usage.Held.Of(quota)-need.Of(quota))
+			h.spare[i] = max(0, most-usage.QuotaUsage.Of(quota)-need.Of(quota))
 		}
 	}
 	if len(h.spare) > 0 {
@@ -422,15 +422,15 @@ func (t *twin) ends(project string) map[subjobID]structs.UnixNano {
 // usageAfter is what a project holds when all have ended that do by a time.
 func (t *twin) usageAfter(project string, at structs.UnixNano) *structs.ProjectUsage {
 	ends := t.ends(project)
-	u := &structs.ProjectUsage{Held: structs.Holding{}}
+	u := &structs.ProjectUsage{QuotaUsage: structs.QuotaUsage{}}
 	for _, a := range t.world.allocs {
 		if a.Project == project && ends[subjobID{a.JobID, a.Subjob}] > at {
-			u.Held = u.Held.Add(a.Held)
+			u.QuotaUsage = u.QuotaUsage.Add(a.QuotaUsage)
 		}
 	}
 	for id, gang := range t.started {
 		if t.world.jobs[id.job].Project == project && ends[id] > at {
-			u.Held = u.Held.Add(t.held(id, gang))
+			u.QuotaUsage = u.QuotaUsage.Add(t.held(id, gang))
 		}
 	}
 	return u

@@ -25,13 +25,13 @@ func (p *pass) nominateVIP(w *queueWalk, id int32, sh *shape, a *answer) bool {
 		return false // another nomination stands before it
 	}
 	n := &sh.needs[p.judge(sh).need]
-	held := structs.Holding{}
+	held := structs.QuotaUsage{}
 	placed := make([]structs.RankPlacement, len(nodes))
 	for rank, at := range nodes {
 		node := p.nodes.states[at].node
 		spec := e.job.SpecOf(n.Index(), rank, len(nodes))
 		devices, _ := feasible.ChooseDevices(node, nil, spec.Devices)
-		held = held.Add(structs.HeldBy(spec, node, devices))
+		held = held.Add(structs.QuotaUsageOf(spec, node, devices))
 		placed[rank] = structs.RankPlacement{NodeID: node.ID, Devices: devices}
 	}
 	project := &p.accounts.projects[e.project]
@@ -65,7 +65,7 @@ func (p *pass) machines(sh *shape) []int32 {
 }
 
 // killedBy lists the gangs on the machines that the VIP job does not wait for.
-func (p *pass) killedBy(e *entry, sh *shape, nodes []int32, more structs.Holding) []int32 {
+func (p *pass) killedBy(e *entry, sh *shape, nodes []int32, more structs.QuotaUsage) []int32 {
 	h := &preemptionSearch{entry: e, more: more}
 	var victims []int32
 	for _, at := range nodes {

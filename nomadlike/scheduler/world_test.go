@@ -165,10 +165,10 @@ func (w *world) Project(name string) *structs.Project { return w.projects[name] 
 
 // ProjectUsage implements feasible.View.
 func (w *world) ProjectUsage(name string) *structs.ProjectUsage {
-	u := &structs.ProjectUsage{Project: name, Held: structs.Holding{}, Ledgers: w.ledgers[name]}
+	u := &structs.ProjectUsage{Project: name, QuotaUsage: structs.QuotaUsage{}, Ledgers: w.ledgers[name]}
 	for _, a := range w.allocs {
 		if a.Project == name {
-			u.Held = u.Held.Add(a.Held)
+			u.QuotaUsage = u.QuotaUsage.Add(a.QuotaUsage)
 		}
 	}
 	return u
@@ -248,9 +248,9 @@ func (w *world) take(gang *structs.GangPlan) *structs.Reason {
 		}
 		return reason
 	}
-	more := structs.Holding{}
+	more := structs.QuotaUsage{}
 	for rank, p := range gang.Placements {
-		more = more.Add(structs.HeldBy(job.SpecOf(gang.Spec, rank, len(gang.Placements)), w.nodes[p.NodeID], p.Devices))
+		more = more.Add(structs.QuotaUsageOf(job.SpecOf(gang.Spec, rank, len(gang.Placements)), w.nodes[p.NodeID], p.Devices))
 	}
 	without := w.without(nil)
 	for i, key := range gang.Victims {
@@ -262,7 +262,7 @@ func (w *world) take(gang *structs.GangPlan) *structs.Reason {
 		for _, a := range w.allocs {
 			if a.JobID == key.JobID && a.Subjob == key.Subjob {
 				victim.Nodes = append(victim.Nodes, w.nodes[a.NodeID])
-				victim.Held = victim.Held.Add(a.Held)
+				victim.QuotaUsage = victim.QuotaUsage.Add(a.QuotaUsage)
 			}
 		}
 		if reason := feasible.VictimProblem(job, more, victim, without); reason != nil {
@@ -327,7 +327,7 @@ func (w *world) place(gang *structs.GangPlan) {
 		a := &structs.Allocation{
 			ID:    structs.AllocID(gang.JobID, gang.Subjob, gang.Attempt, rank),
 			JobID: gang.JobID, Project: job.Project, Subjob: gang.Subjob, Attempt: gang.Attempt, Rank: rank, NodeID: p.NodeID,
-			Spec: spec, Ports: p.Ports, Devices: p.Devices, Held: structs.HeldBy(spec, w.nodes[p.NodeID], p.Devices),
+			Spec: spec, Ports: p.Ports, Devices: p.Devices, QuotaUsage: structs.QuotaUsageOf(spec, w.nodes[p.NodeID], p.Devices),
 			Pool: w.nodes[p.NodeID].PoolName(), PlacedAt: w.now,
 		}
 		attempt.Allocs = append(attempt.Allocs, a.ID)
@@ -466,7 +466,7 @@ func (w *world) checkNodes(t failer) {
 func (w *world) checkQuotas(t failer) {
 	t.Helper()
 	for name, project := range w.projects {
-		held := w.ProjectUsage(name).Held
+		held := w.ProjectUsage(name).QuotaUsage
 		for _, quota := range project.Quotas {
 			if most, bounded := quota.Most(); bounded && held.Of(quota) > most {
 				t.Fatalf("project %s holds %d of %s, at most %d", name, held.Of(quota), quota.Kind, most)

@@ -120,7 +120,7 @@ func (tx *txn) keepRun(job *structs.Job, subjob *structs.Subjob, attempt *struct
 		if rank == 0 {
 			run.Pool = alloc.Pool
 		}
-		devices, _ := total(alloc.Held)
+		devices, _ := total(alloc.QuotaUsage)
 		run.Devices += int(devices)
 	}
 	tx.meta.RunSeq++

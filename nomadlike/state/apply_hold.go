@@ -89,7 +89,7 @@ func (tx *txn) heldNoMore(before *structs.Allocation, note *structs.AllocNote) {
 	rest := heard
 	rest.Devices, rest.PlacedAt = nil, tx.now
 	if node, ok := tx.node(rest.NodeID); ok {
-		rest.Held = structs.HeldBy(rest.Spec, node, nil)
+		rest.QuotaUsage = structs.QuotaUsageOf(rest.Spec, node, nil)
 	}
 	tx.putAlloc(&without, &rest)
 	tx.tellHold("event.alloc.hold_freed", &rest)

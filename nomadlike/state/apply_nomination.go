@@ -34,7 +34,7 @@ func (tx *txn) nominate(gang *structs.GangPlan) *structs.Reason {
 		asQueued.State = structs.JobQueued // as it will be once its attempt has ended
 	}
 	later := tx.afterLeaving()
-	more := heldByGang(job, gang, later)
+	more := quotaUsageOf(job, gang, later)
 	for _, v := range leastFirst(victims) {
 		if problem := feasible.VictimProblem(job, more, v.victim, later); problem != nil {
 			return problem
@@ -77,7 +77,7 @@ func (tx *txn) victimsOf(job *structs.Job, subjob *structs.Subjob, gang *structs
 				v.victim.Nodes = append(v.victim.Nodes, node)
 			}
 			if alloc.CountsInQuota() {
-				v.victim.Held = v.victim.Held.Add(alloc.Held)
+				v.victim.QuotaUsage = v.victim.QuotaUsage.Add(alloc.QuotaUsage)
 			}
 		}
 		victims = append(victims, v)
@@ -97,8 +97,8 @@ func (tx *txn) victimsOf(job *structs.Job, subjob *structs.Subjob, gang *structs
 func leastFirst(victims []victimOf) []victimOf {
 	ordered := slices.Clone(victims)
 	slices.SortStableFunc(ordered, func(a, b victimOf) int {
-		devicesA, cpuA := total(a.victim.Held)
-		devicesB, cpuB := total(b.victim.Held)
+		devicesA, cpuA := total(a.victim.QuotaUsage)
+		devicesB, cpuB := total(b.victim.QuotaUsage)
 		return cmp.Or(cmp.Compare(devicesA, devicesB), cmp.Compare(cpuA, cpuB))
 	})
 	return ordered
@@ -302,12 +302,12 @@ func portStart(gang *structs.GangPlan) uint64 {
 	return (hash ^ gang.Attempt) * 1099511628211
 }
 
-// heldByGang is what a gang would count in its project's quota.
-func heldByGang(job *structs.Job, gang *structs.GangPlan, on feasible.View) structs.Holding {
-	held := structs.Holding{}
+// quotaUsageOf is what a gang would count in its project's quota.
+func quotaUsageOf(job *structs.Job, gang *structs.GangPlan, on feasible.View) structs.QuotaUsage {
+	held := structs.QuotaUsage{}
 	for rank := range gang.Placements {
 		if node, _ := on.Node(gang.Placements[rank].NodeID); node != nil {
-			held = held.Add(structs.HeldBy(job.SpecOf(gang.Spec, rank, len(gang.Placements)), node, gang.Placements[rank].Devices))
+			held = held.Add(structs.QuotaUsageOf(job.SpecOf(gang.Spec, rank, len(gang.Placements)), node, gang.Placements[rank].Devices))
 		}
 	}
 	return held

@@ -63,7 +63,7 @@ func (tx *txn) gangAllocs(job *structs.Job, gang *structs.GangPlan) []*structs.A
 			Name:   structs.RankName(job, gang.Subjob, gang.Attempt, rank),
 			NodeID: node.ID, NodeName: node.Name, Spec: spec,
 			Ports: placement.Ports, Devices: placement.Devices,
-			Held: structs.HeldBy(spec, node, placement.Devices), Pool: node.Pool, PlacedAt: tx.now,
+			QuotaUsage: structs.QuotaUsageOf(spec, node, placement.Devices), Pool: node.Pool, PlacedAt: tx.now,
 			Desired: structs.DesiredRun, Released: !job.NeedsBarrier(), Status: structs.AllocPending,
 			CreateIndex: tx.index(),
 		}

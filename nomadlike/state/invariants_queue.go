@@ -10,10 +10,10 @@ import (
 // projects checks the sums and the ledgers of projects, and which pool nodes
 // are in.
 func (c *checker) projects() {
-	held := make(map[string]structs.Holding)
+	held := make(map[string]structs.QuotaUsage)
 	for alloc := range c.snapshot.Allocs() {
 		if alloc.CountsInQuota() {
-			held[alloc.Project] = held[alloc.Project].Add(alloc.Held)
+			held[alloc.Project] = held[alloc.Project].Add(alloc.QuotaUsage)
 		}
 	}
 	urgent := make(map[string]int)
@@ -25,8 +25,8 @@ func (c *checker) projects() {
 	known := make(map[string]bool)
 	for usage := range c.snapshot.ProjectUsages() {
 		known[usage.Project] = true
-		if !maps.Equal(usage.Held, held[usage.Project]) {
-			c.fail("I8: project %s is said to hold %v, its allocations hold %v", usage.Project, usage.Held, held[usage.Project])
+		if !maps.Equal(usage.QuotaUsage, held[usage.Project]) {
+			c.fail("I8: project %s is said to hold %v, its allocations hold %v", usage.Project, usage.QuotaUsage, held[usage.Project])
 		}
 		if usage.Urgent != urgent[usage.Project] {
 			c.fail("I8: project %s is said to have %d urgent jobs, it has %d", usage.Project, usage.Urgent, urgent[usage.Project])

@@ -410,7 +410,7 @@ func (p *play) held(project string) {
 		p.out.WriteString("  = nothing\n")
 		return
 	}
-	fmt.Fprintf(&p.out, "  = holds %v, urgent jobs: %d\n", map[string]int64(usage.Held), usage.Urgent)
+	fmt.Fprintf(&p.out, "  = holds %v, urgent jobs: %d\n", map[string]int64(usage.QuotaUsage), usage.Urgent)
 	for _, ledger := range usage.Ledgers {
 		for _, bucket := range ledger.Buckets {
 			fmt.Fprintf(&p.out, "  = pool %s, hour %d: devices %v, cores %v\n", ledger.Pool, bucket.Hour,

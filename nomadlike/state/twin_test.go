@@ -110,10 +110,10 @@ func stepProblems(before, after *Snapshot) (found []string) {
 		for _, quota := range project.Quotas {
 			was, is := int64(0), int64(0)
 			if usage := before.ProjectUsage(project.Name); usage != nil {
-				was = usage.Held.Of(quota)
+				was = usage.QuotaUsage.Of(quota)
 			}
 			if usage := after.ProjectUsage(project.Name); usage != nil {
-				is = usage.Held.Of(quota)
+				is = usage.QuotaUsage.Of(quota)
 			}
 			if most, bounded := quota.Most(); bounded && is > was && is > most {
 				found = append(found, fmt.Sprintf("I8: project %s went from %d to %d of %s, and may hold %d", project.Name, was, is, quota.Kind, most))

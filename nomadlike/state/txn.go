@@ -330,8 +330,8 @@ func (tx *txn) heldOn(nodeID string) []*structs.Allocation {
 func (tx *txn) putAlloc(before, after *structs.Allocation) {
 	after.ModifyIndex = tx.index()
 	tx.put(tableAllocs, idKey(after.ID), after)
-	tx.keepUsage(before, after)
-	tx.keepHolding(before, after)
+	tx.countOnNode(before, after)
+	tx.countInQuota(before, after)
 	if before != nil && before.Status == after.Status && obeys(before) == obeys(after) {
 		return
 	}

@@ -51,11 +51,11 @@ func upgradeFrom1(tx *memdb.Txn) {
 		alloc := *known
 		alloc.PlacedAt = placed[structs.AttemptKey{JobID: alloc.JobID, Subjob: alloc.Subjob, Number: alloc.Attempt}]
 		if node, ok := first[*structs.Node](tx, tableNodes, indexID, idKey(alloc.NodeID)); ok {
-			alloc.Pool, alloc.Held = node.Pool, structs.HeldBy(alloc.Spec, node, alloc.Devices)
+			alloc.Pool, alloc.QuotaUsage = node.Pool, structs.QuotaUsageOf(alloc.Spec, node, alloc.Devices)
 		}
 		mustInsert(tx, tableAllocs, &alloc)
 		if !alloc.Status.Terminal() {
-			usage(alloc.Project).Held = usage(alloc.Project).Held.Add(alloc.Held)
+			usage(alloc.Project).QuotaUsage = usage(alloc.Project).QuotaUsage.Add(alloc.QuotaUsage)
 		}
 	}
 	for row := range each[*jobRow](tx, tableJobs, indexID, nil) {

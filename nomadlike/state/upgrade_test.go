@@ -30,7 +30,7 @@ func TestUpgradeFrom1(t *testing.T) {
 		}
 		queued++
 	}
-	if held := snapshot.ProjectUsage("default").Held[structs.QuotaCPU]; queued == 0 || held == 0 {
+	if held := snapshot.ProjectUsage("default").QuotaUsage[structs.QuotaCPU]; queued == 0 || held == 0 {
 		t.Errorf("%d subjobs wait, %d thousandths of cores are held", queued, held)
 	}
 	for view := range snapshot.Jobs() {

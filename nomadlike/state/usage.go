@@ -6,9 +6,9 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// keepUsage moves a node's sums when an allocation begins or ceases to hold
+// countOnNode moves a node's sums when an allocation begins or ceases to hold
 // what it was given.
-func (tx *txn) keepUsage(before, after *structs.Allocation) {
+func (tx *txn) countOnNode(before, after *structs.Allocation) {
 	held := before != nil && before.HoldsResources()
 	holds := after.HoldsResources()
 	if held == holds {

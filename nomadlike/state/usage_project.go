@@ -28,7 +28,7 @@ func (tx *txn) ownUsage(name string) *structs.ProjectUsage {
 		usage = &structs.ProjectUsage{Project: name}
 		if known := tx.projectUsage(name); known != nil {
 			*usage = *known
-			usage.Held, usage.Ledgers = maps.Clone(known.Held), slices.Clone(known.Ledgers)
+			usage.QuotaUsage, usage.Ledgers = maps.Clone(known.QuotaUsage), slices.Clone(known.Ledgers)
 			for i := range usage.Ledgers {
 				usage.Ledgers[i].Buckets = slices.Clone(usage.Ledgers[i].Buckets)
 			}
@@ -43,11 +43,11 @@ func (tx *txn) ownUsage(name string) *structs.ProjectUsage {
 	return usage
 }
 
-// keepHolding moves what a project holds when one of its allocations begins or
+// countInQuota moves what a project holds when one of its allocations begins or
 // ends, and books the use of one that ended. What is lost with its node counts
 // no more: the project has nothing of it, though the node's devices stay in
 // quarantine.
-func (tx *txn) keepHolding(before, after *structs.Allocation) {
+func (tx *txn) countInQuota(before, after *structs.Allocation) {
 	held := before != nil && before.CountsInQuota()
 	holds := after.CountsInQuota()
 	if held == holds {
@@ -55,17 +55,17 @@ func (tx *txn) keepHolding(before, after *structs.Allocation) {
 	}
 	usage := tx.ownUsage(after.Project)
 	if holds {
-		if usage.Held == nil {
-			usage.Held = make(structs.Holding, len(after.Held))
+		if usage.QuotaUsage == nil {
+			usage.QuotaUsage = make(structs.QuotaUsage, len(after.QuotaUsage))
 		}
-		for kind, n := range after.Held {
-			usage.Held[kind] += n
+		for kind, n := range after.QuotaUsage {
+			usage.QuotaUsage[kind] += n
 		}
 		return
 	}
-	for kind, n := range after.Held {
-		if usage.Held[kind] -= n; usage.Held[kind] == 0 {
-			delete(usage.Held, kind)
+	for kind, n := range after.QuotaUsage {
+		if usage.QuotaUsage[kind] -= n; usage.QuotaUsage[kind] == 0 {
+			delete(usage.QuotaUsage, kind)
 		}
 	}
 	book(usage, after, tx.now)
@@ -84,10 +84,10 @@ func (tx *txn) countUrgent(job *structs.Job, n int) {
 func book(usage *structs.ProjectUsage, alloc *structs.Allocation, now structs.UnixNano) {
 	from, to := int64(alloc.PlacedAt)/int64(time.Millisecond), int64(now)/int64(time.Millisecond)
 	from = max(from, to-LedgerHoursMax*hourMs) // what is older would be dropped at once
-	if alloc.PlacedAt == 0 || from >= to || len(alloc.Held) == 0 {
+	if alloc.PlacedAt == 0 || from >= to || len(alloc.QuotaUsage) == 0 {
 		return // a clock that went backward charges nothing
 	}
-	devices, milliCPU := total(alloc.Held)
+	devices, milliCPU := total(alloc.QuotaUsage)
 	at, known := slices.BinarySearchFunc(usage.Ledgers, alloc.Pool, func(l structs.Ledger, pool string) int {
 		return strings.Compare(l.Pool, pool)
 	})
@@ -109,7 +109,7 @@ func book(usage *structs.ProjectUsage, alloc *structs.Allocation, now structs.Un
 }
 
 // total sums up a holding: devices of every kind, and thousandths of cores.
-func total(held structs.Holding) (devices, milliCPU int64) {
+func total(held structs.QuotaUsage) (devices, milliCPU int64) {
 	for kind, n := range held {
 		if kind != structs.QuotaCPU {
 			devices += n

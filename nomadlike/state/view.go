@@ -76,7 +76,7 @@ func (g *laterView) remove(alloc *structs.Allocation) {
 	}
 	if usage := g.ProjectUsage(alloc.Project); usage != nil && alloc.CountsInQuota() {
 		less := *usage
-		less.Held = usage.Held.Sub(alloc.Held)
+		less.QuotaUsage = usage.QuotaUsage.Sub(alloc.QuotaUsage)
 		g.projects[alloc.Project] = &less
 	}
 }

@@ -72,23 +72,23 @@ func (s AllocStatus) CanBecome(next AllocStatus) bool {
 // or of an ending attempt); Status to FinishedAt by the node's client through
 // status reports, or "lost" by the server when the node is lost.
 type Allocation struct {
-	ID       string           `json:"id"`
-	JobID    string           `json:"job_id"`
-	JobName  string           `json:"job_name"`
-	Project  string           `json:"project"`
-	Subjob   int              `json:"subjob"`
-	Attempt  uint64           `json:"attempt"`
-	Rank     int              `json:"rank"`
-	Name     string           `json:"name"` // rank name, its task's host name
-	NodeID   string           `json:"node_id"`
-	NodeName string           `json:"node_name"`
-	Spec     Resources        `json:"spec"`
-	Ports    map[string]int   `json:"ports,omitempty"`
-	Devices  []string         `json:"devices,omitempty"` // device ids
-	Resume   *SavedCheckpoint `json:"resume,omitempty"`  // the newest checkpoint when it was placed
-	Held     Holding          `json:"held,omitempty"`    // what it counts in its project's quota, fixed when placed
-	Pool     string           `json:"pool,omitempty"`    // of its node when placed
-	PlacedAt UnixNano         `json:"placed_at,omitempty"`
+	ID         string           `json:"id"`
+	JobID      string           `json:"job_id"`
+	JobName    string           `json:"job_name"`
+	Project    string           `json:"project"`
+	Subjob     int              `json:"subjob"`
+	Attempt    uint64           `json:"attempt"`
+	Rank       int              `json:"rank"`
+	Name       string           `json:"name"` // rank name, its task's host name
+	NodeID     string           `json:"node_id"`
+	NodeName   string           `json:"node_name"`
+	Spec       Resources        `json:"spec"`
+	Ports      map[string]int   `json:"ports,omitempty"`
+	Devices    []string         `json:"devices,omitempty"` // device ids
+	Resume     *SavedCheckpoint `json:"resume,omitempty"`  // the newest checkpoint when it was placed
+	QuotaUsage QuotaUsage       `json:"held,omitempty"`    // what it counts in its project's quota, fixed when placed
+	Pool       string           `json:"pool,omitempty"`    // of its node when placed
+	PlacedAt   UnixNano         `json:"placed_at,omitempty"`
 
 	Desired       AllocDesired `json:"desired"`
 	DesiredReason *Reason      `json:"desired_reason,omitempty"`

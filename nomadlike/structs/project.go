@@ -29,21 +29,21 @@ type Quota struct {
 	Maximum    *int   `json:"maximum,omitempty"` // nil: no bound
 }
 
-// Holding is how much of each kind somebody holds: devices under
+// QuotaUsage is how much of each kind counts in quotas: devices under
 // DeviceKey(kind, model), thousandths of cores under QuotaCPU.
-type Holding map[string]int64
+type QuotaUsage map[string]int64
 
-// DeviceKey is a kind of device with its full model in a Holding.
+// DeviceKey is a kind of device with its full model in a QuotaUsage.
 func DeviceKey(kind, model string) string { return kind + "/" + model }
 
-// ProjectUsage is what the gangs of a project hold and how many of its urgent
-// jobs wait or run, kept by state.Apply. Ledger is what they held over time.
+// ProjectUsage is what the gangs of a project use and how many of its urgent
+// jobs wait or run, kept by state.Apply. Ledger is what they used over time.
 type ProjectUsage struct {
-	Project     string   `json:"project"`
-	Held        Holding  `json:"held,omitempty"`
-	Urgent      int      `json:"urgent,omitempty"`  // live jobs of tier urgent
-	Ledgers     []Ledger `json:"ledgers,omitempty"` // by pool
-	ModifyIndex uint64   `json:"modify_index"`
+	Project     string     `json:"project"`
+	QuotaUsage  QuotaUsage `json:"held,omitempty"`
+	Urgent      int        `json:"urgent,omitempty"`  // live jobs of tier urgent
+	Ledgers     []Ledger   `json:"ledgers,omitempty"` // by pool
+	ModifyIndex uint64     `json:"modify_index"`
 }
 
 // Ledger books what a project used of one pool, for fair share: whole

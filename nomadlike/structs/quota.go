@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// HeldBy is what a rank with the needs of spec counts in its project's quota
+// QuotaUsageOf is what a rank with the needs of spec counts in its project's quota
 // when it gets the devices with the given ids on node.
-func HeldBy(spec Resources, node *Node, devices []string) Holding {
-	held := Holding{}
-	held.Hold(spec, node, devices)
+func QuotaUsageOf(spec Resources, node *Node, devices []string) QuotaUsage {
+	held := QuotaUsage{}
+	held.AddRank(spec, node, devices)
 	return held
 }
 
-// Hold adds what a rank counts.
-func (h Holding) Hold(spec Resources, node *Node, devices []string) {
-	h[QuotaCPU] += MilliCPU(spec.CPU)
+// AddRank adds what a rank counts.
+func (u QuotaUsage) AddRank(spec Resources, node *Node, devices []string) {
+	u[QuotaCPU] += MilliCPU(spec.CPU)
 	var last *Device
 	alike := int64(0) // devices like the last
 	for _, id := range devices {
@@ -25,28 +25,28 @@ func (h Holding) Hold(spec Resources, node *Node, devices []string) {
 			continue
 		}
 		if last != nil && (d.Kind != last.Kind || d.Model != last.Model) {
-			h[DeviceKey(last.Kind, last.Model)] += alike
+			u[DeviceKey(last.Kind, last.Model)] += alike
 			alike = 0
 		}
 		last = d
 		alike++
 	}
 	if last != nil {
-		h[DeviceKey(last.Kind, last.Model)] += alike
+		u[DeviceKey(last.Kind, last.Model)] += alike
 	}
 }
 
-// Add returns the sum of two holdings, leaving both as they are.
-func (h Holding) Add(more Holding) Holding { return h.plus(more, 1) }
+// Add returns the sum of two usages, leaving both as they are.
+func (u QuotaUsage) Add(more QuotaUsage) QuotaUsage { return u.plus(more, 1) }
 
-// Sub returns what is left of h without less, leaving both as they are; kinds
+// Sub returns what is left of u without less, leaving both as they are; kinds
 // of which nothing is left are dropped.
-func (h Holding) Sub(less Holding) Holding { return h.plus(less, -1) }
+func (u QuotaUsage) Sub(less QuotaUsage) QuotaUsage { return u.plus(less, -1) }
 
-func (h Holding) plus(other Holding, sign int64) Holding {
-	sum := maps.Clone(h)
+func (u QuotaUsage) plus(other QuotaUsage, sign int64) QuotaUsage {
+	sum := maps.Clone(u)
 	if sum == nil {
-		sum = make(Holding, len(other))
+		sum = make(QuotaUsage, len(other))
 	}
 	for key, n := range other {
 		if sum[key] += sign * n; sum[key] == 0 {
@@ -56,14 +56,14 @@ func (h Holding) plus(other Holding, sign int64) Holding {
 	return sum
 }
 
-// Of counts what a holding has of a quota's kind and model: devices, or
+// Of counts what a usage has of a quota's kind and model: devices, or
 // thousandths of cores for QuotaCPU.
-func (h Holding) Of(quota Quota) int64 {
+func (u QuotaUsage) Of(quota Quota) int64 {
 	if quota.Kind == QuotaCPU {
-		return h[QuotaCPU]
+		return u[QuotaCPU]
 	}
 	count := int64(0)
-	for key, n := range h {
+	for key, n := range u {
 		model, ok := strings.CutPrefix(key, quota.Kind+"/")
 		if ok && modelMatches(model, quota.Model) {
 			count += n
@@ -75,10 +75,10 @@ func (h Holding) Of(quota Quota) int64 {
 // rules reports whether the quota guarantees or bounds anything.
 func (q Quota) rules() bool { return q.Guaranteed != 0 || q.Maximum != nil }
 
-// Guarantee is the quota's own share in the unit of Holding.Of.
+// Guarantee is the quota's own share in the unit of QuotaUsage.Of.
 func (q Quota) Guarantee() int64 { return q.unit(q.Guaranteed) }
 
-// Most is the quota's bound in the unit of Holding.Of; false: none.
+// Most is the quota's bound in the unit of QuotaUsage.Of; false: none.
 func (q Quota) Most() (int64, bool) {
 	if q.Maximum == nil {
 		return 0, false
@@ -95,7 +95,7 @@ func (q Quota) unit(n int) int64 {
 
 // QuotaProblem reports which quota keeps a project from holding more on top of
 // what it holds, or nil. Nil records bound nothing.
-func QuotaProblem(project *Project, usage *ProjectUsage, more Holding) *Reason {
+func QuotaProblem(project *Project, usage *ProjectUsage, more QuotaUsage) *Reason {
 	if project == nil {
 		return nil
 	}
@@ -107,7 +107,7 @@ func QuotaProblem(project *Project, usage *ProjectUsage, more Holding) *Reason {
 		}
 		held := int64(0)
 		if usage != nil {
-			held = usage.Held.Of(quota)
+			held = usage.QuotaUsage.Of(quota)
 		}
 		if held+asked > most {
 			return NewReason("scheduler.quota", "project", project.Name, "kind", quota.name(),
@@ -137,12 +137,12 @@ func (q Quota) figure(n int64) string {
 // guaranteed to it, so that a preemptible gang that holds it must yield to the
 // owners. A project without a record has no guarantee and borrows nothing: see
 // Outside.
-func Borrows(project *Project, usage *ProjectUsage, held Holding) bool {
+func Borrows(project *Project, usage *ProjectUsage, held QuotaUsage) bool {
 	if project == nil || usage == nil {
 		return false
 	}
 	for _, quota := range project.Quotas {
-		if quota.rules() && held.Of(quota) > 0 && usage.Held.Of(quota) > quota.Guarantee() {
+		if quota.rules() && held.Of(quota) > 0 && usage.QuotaUsage.Of(quota) > quota.Guarantee() {
 			return true
 		}
 	}
@@ -158,7 +158,7 @@ func Outside(project *Project) bool {
 
 // Guarantees reports whether held has some of a kind that more asks for and that is
 // guaranteed to a project.
-func Guarantees(project *Project, more, held Holding) bool {
+func Guarantees(project *Project, more, held QuotaUsage) bool {
 	return project != nil && slices.ContainsFunc(project.Quotas, func(quota Quota) bool {
 		return quota.Guaranteed > 0 && more.Of(quota) > 0 && held.Of(quota) > 0
 	})
@@ -166,7 +166,7 @@ func Guarantees(project *Project, more, held Holding) bool {
 
 // WithinGuarantee reports whether a project would hold no more of any kind than
 // is guaranteed to it after taking more, and takes some of a kind that is.
-func WithinGuarantee(project *Project, usage *ProjectUsage, more Holding) bool {
+func WithinGuarantee(project *Project, usage *ProjectUsage, more QuotaUsage) bool {
 	if project == nil {
 		return false
 	}
@@ -178,7 +178,7 @@ func WithinGuarantee(project *Project, usage *ProjectUsage, more Holding) bool {
 		}
 		held := int64(0)
 		if usage != nil {
-			held = usage.Held.Of(quota)
+			held = usage.QuotaUsage.Of(quota)
 		}
 		if held+asked > quota.Guarantee() {
 			return false

@@ -17,26 +17,26 @@ func TestQuotaProblem(t *testing.T) {
 		{Kind: QuotaCPU, Maximum: bounded(10)},
 		{Kind: "huawei/npu", Guaranteed: 8},
 	}}
-	usage := &ProjectUsage{Held: Holding{a800: 6, a100: 6, QuotaCPU: 9_500}}
+	usage := &ProjectUsage{QuotaUsage: QuotaUsage{a800: 6, a100: 6, QuotaCPU: 9_500}}
 	for _, c := range []struct {
 		name    string
 		project *Project
 		usage   *ProjectUsage
-		more    Holding
+		more    QuotaUsage
 		kind    string // in the reason; "": none
 	}{
-		{"nothing asked", project, usage, Holding{}, ""},
-		{"within all", project, usage, Holding{a800: 2, a100: 2, QuotaCPU: 500}, ""},
-		{"over the model's", project, usage, Holding{a800: 3}, "nvidia/gpu A800"},
-		{"over the kind's", project, usage, Holding{a100: 5}, "nvidia/gpu"},
-		{"both models together over the kind's", project, usage, Holding{a100: 3, a800: 2}, "nvidia/gpu"},
-		{"over the cores", project, usage, Holding{QuotaCPU: 501}, "cpu"},
-		{"no bound", project, usage, Holding{DeviceKey("huawei/npu", "910B"): 1000}, ""},
-		{"a kind without quota", project, usage, Holding{DeviceKey("x/y", "z"): 1000}, ""},
-		{"a kind whose name begins alike", project, usage, Holding{DeviceKey("nvidia/gpu-shared", "A30"): 1000}, ""},
-		{"no record", nil, usage, Holding{a800: 1000}, ""},
-		{"nothing held", project, nil, Holding{a800: 8}, ""},
-		{"nothing held, too much", project, nil, Holding{a800: 9}, "nvidia/gpu A800"},
+		{"nothing asked", project, usage, QuotaUsage{}, ""},
+		{"within all", project, usage, QuotaUsage{a800: 2, a100: 2, QuotaCPU: 500}, ""},
+		{"over the model's", project, usage, QuotaUsage{a800: 3}, "nvidia/gpu A800"},
+		{"over the kind's", project, usage, QuotaUsage{a100: 5}, "nvidia/gpu"},
+		{"both models together over the kind's", project, usage, QuotaUsage{a100: 3, a800: 2}, "nvidia/gpu"},
+		{"over the cores", project, usage, QuotaUsage{QuotaCPU: 501}, "cpu"},
+		{"no bound", project, usage, QuotaUsage{DeviceKey("huawei/npu", "910B"): 1000}, ""},
+		{"a kind without quota", project, usage, QuotaUsage{DeviceKey("x/y", "z"): 1000}, ""},
+		{"a kind whose name begins alike", project, usage, QuotaUsage{DeviceKey("nvidia/gpu-shared", "A30"): 1000}, ""},
+		{"no record", nil, usage, QuotaUsage{a800: 1000}, ""},
+		{"nothing held", project, nil, QuotaUsage{a800: 8}, ""},
+		{"nothing held, too much", project, nil, QuotaUsage{a800: 9}, "nvidia/gpu A800"},
 	} {
 		reason := QuotaProblem(c.project, c.usage, c.more)
 		got := ""
@@ -47,7 +47,7 @@ func TestQuotaProblem(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", c.name, reason, c.kind)
 		}
 	}
-	if reason := QuotaProblem(project, usage, Holding{QuotaCPU: 501}); reason.Params["held"] != "9.5" || reason.Params["need"] != "0.501" || reason.Params["maximum"] != "10" {
+	if reason := QuotaProblem(project, usage, QuotaUsage{QuotaCPU: 501}); reason.Params["held"] != "9.5" || reason.Params["need"] != "0.501" || reason.Params["maximum"] != "10" {
 		t.Errorf("cores in thousandths: %+v", reason.Params)
 	}
 }
@@ -59,17 +59,17 @@ func TestBorrowing(t *testing.T) {
 		name          string
 		project       *Project
 		held          int64 // of the whole project
-		of            Holding
+		of            QuotaUsage
 		borrows, owns bool // holding of; taking of on top
 	}{
-		{"at its guarantee", project, 4, Holding{key: 2}, false, false},
-		{"above it", project, 5, Holding{key: 2}, true, false},
-		{"above it, but not with this gang", project, 5, Holding{DeviceKey("x/y", "z"): 2}, false, false},
-		{"room for this gang", project, 2, Holding{key: 2}, false, true},
-		{"cores under a quota that says nothing", project, 2, Holding{QuotaCPU: 1000}, false, false},
-		{"no record", nil, 9, Holding{key: 2}, false, false},
+		{"at its guarantee", project, 4, QuotaUsage{key: 2}, false, false},
+		{"above it", project, 5, QuotaUsage{key: 2}, true, false},
+		{"above it, but not with this gang", project, 5, QuotaUsage{DeviceKey("x/y", "z"): 2}, false, false},
+		{"room for this gang", project, 2, QuotaUsage{key: 2}, false, true},
+		{"cores under a quota that says nothing", project, 2, QuotaUsage{QuotaCPU: 1000}, false, false},
+		{"no record", nil, 9, QuotaUsage{key: 2}, false, false},
 	} {
-		usage := &ProjectUsage{Held: Holding{key: c.held, QuotaCPU: 1000}}
+		usage := &ProjectUsage{QuotaUsage: QuotaUsage{key: c.held, QuotaCPU: 1000}}
 		if got := Borrows(c.project, usage, c.of); got != c.borrows {
 			t.Errorf("%s: borrows %v", c.name, got)
 		}
@@ -84,7 +84,7 @@ func TestBorrowing(t *testing.T) {
 func TestHoldingsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := rapid.MapOf(rapid.SampledFrom([]string{"cpu", "a/b/c", "a/b/d"}), rapid.Int64Range(1, 9))
-		a, b := Holding(draw.Draw(t, "a")), Holding(draw.Draw(t, "b"))
+		a, b := QuotaUsage(draw.Draw(t, "a")), QuotaUsage(draw.Draw(t, "b"))
 		wasA, wasB := maps.Clone(a), maps.Clone(b)
 		if got := a.Add(b).Sub(b); !maps.Equal(got, a) {
 			t.Fatalf("%v + %v - %v = %v", a, b, b, got)
@@ -109,8 +109,8 @@ func TestHeldByCountsWhatItGets(t *testing.T) {
 		node.Devices = append(node.Devices, Device{ID: id, Kind: "nvidia/gpu", Model: "NVIDIA A800-SXM4-80GB"})
 	}
 	node.Devices[1].Model, node.Devices[4].Kind = "NVIDIA A100", "huawei/npu"
-	got := HeldBy(Resources{CPU: 1.5}, node, []string{"0", "1", "2", "4", "no such device"})
-	want := Holding{QuotaCPU: 1500, "nvidia/gpu/NVIDIA A800-SXM4-80GB": 2, "nvidia/gpu/NVIDIA A100": 1, "huawei/npu/NVIDIA A800-SXM4-80GB": 1}
+	got := QuotaUsageOf(Resources{CPU: 1.5}, node, []string{"0", "1", "2", "4", "no such device"})
+	want := QuotaUsage{QuotaCPU: 1500, "nvidia/gpu/NVIDIA A800-SXM4-80GB": 2, "nvidia/gpu/NVIDIA A100": 1, "huawei/npu/NVIDIA A800-SXM4-80GB": 1}
 	if !maps.Equal(got, want) {
 		t.Errorf("held %v, want %v", got, want)
 	}

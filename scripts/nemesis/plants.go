@@ -51,7 +51,7 @@ func plants() []plant {
 		{
 			name: "quota-forgotten", text: "nobody looks at quotas",
 			faults: "kill-client-agent", finds: []string{"I8"},
-			edits: []edit{{"nomadlike/structs/quota.go", "func QuotaProblem(project *Project, usage *ProjectUsage, more Holding) *Reason {\n\tif project == nil {", "func QuotaProblem(project *Project, usage *ProjectUsage, more Holding) *Reason {\n\tif project = nil; project == nil {"}},
+			edits: []edit{{"nomadlike/structs/quota.go", "func QuotaProblem(project *Project, usage *ProjectUsage, more QuotaUsage) *Reason {\n\tif project == nil {", "func QuotaProblem(project *Project, usage *ProjectUsage, more QuotaUsage) *Reason {\n\tif project = nil; project == nil {"}},
 		},
 		{
 			name: "wiped-node-runs-on", text: "an agent whose disk was lost does not look for the tasks that it left",

@@ -25,7 +25,7 @@ func GangProblem(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPla
 	case len(gang.Placements) < job.NodesMin() || len(gang.Placements) > job.Nodes || job.Nodes > structs.RanksMax:
 		return structs.NewReason("scheduler.refused_partial", "placed", len(gang.Placements), "nodes", job.Nodes)
 	}
-	more := structs.Holding{}
+	more := structs.QuotaUsage{}
 	taken := make(map[string]bool, len(gang.Placements))
 	pool := "" // of the ranks so far, when they must share RDMA
 	for rank := range gang.Placements {
@@ -52,7 +52,7 @@ func GangProblem(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPla
 		if reason := PlacementProblem(job, n, usage, spec, rank, placement); reason != nil {
 			return reason
 		}
-		more.Hold(spec, n, placement.Devices)
+		more.AddRank(spec, n, placement.Devices)
 	}
 	return structs.QuotaProblem(view.Project(job.Project), view.ProjectUsage(job.Project), more)
 }

@@ -6,9 +6,9 @@ import (
 
 // Victim is a running attempt that a plan wants to end for another gang.
 type Victim struct {
-	Job   *structs.Job
-	Nodes []*structs.Node // that its allocations hold
-	Held  structs.Holding // what it counts in its project's quota
+	Job        *structs.Job
+	Nodes      []*structs.Node    // that its allocations hold
+	QuotaUsage structs.QuotaUsage // what it counts in its project's quota
 }
 
 // VictimProblem reports why a victim may not be ended for a gang of job that
@@ -25,7 +25,7 @@ type Victim struct {
 // Each rule needs strictly lower rank, and a gang that reclaims its
 // guarantee borrows nothing itself, so no two jobs can ever preempt each other
 // in turn.
-func VictimProblem(job *structs.Job, more structs.Holding, victim Victim, view View) *structs.Reason {
+func VictimProblem(job *structs.Job, more structs.QuotaUsage, victim Victim, view View) *structs.Reason {
 	switch {
 	case victim.Job.ID == job.ID:
 		if job.Resizes() {
@@ -38,8 +38,8 @@ func VictimProblem(job *structs.Job, more structs.Holding, victim Victim, view V
 	case victim.Job.Priority.Rank() < job.Priority.Rank():
 		return nil
 	case victim.Job.Priority.Rank() == job.Priority.Rank() && victim.Job.Project != job.Project &&
-		(structs.Borrows(view.Project(victim.Job.Project), view.ProjectUsage(victim.Job.Project), victim.Held) ||
-			victim.Job.OutsideYields && structs.Outside(view.Project(victim.Job.Project)) && structs.Guarantees(view.Project(job.Project), more, victim.Held)) &&
+		(structs.Borrows(view.Project(victim.Job.Project), view.ProjectUsage(victim.Job.Project), victim.QuotaUsage) ||
+			victim.Job.OutsideYields && structs.Outside(view.Project(victim.Job.Project)) && structs.Guarantees(view.Project(job.Project), more, victim.QuotaUsage)) &&
 		structs.WithinGuarantee(view.Project(job.Project), view.ProjectUsage(job.Project), more):
 		return nil
 	}

@@ -26,7 +26,7 @@ func TestVictimProblem(t *testing.T) {
 		"q": {Name: "q", Quotas: []structs.Quota{{Kind: "nvidia/gpu", Guaranteed: 4}}},
 		"s": {Name: "s", Quotas: []structs.Quota{{Kind: "nvidia/gpu"}}},
 		"u": {Name: "u", Quotas: []structs.Quota{{Kind: structs.QuotaCPU, Guaranteed: 4}}},
-	}, usage: map[string]*structs.ProjectUsage{"q": {Held: structs.Holding{key: 12}}}}
+	}, usage: map[string]*structs.ProjectUsage{"q": {QuotaUsage: structs.QuotaUsage{key: 12}}}}
 	for _, c := range []struct {
 		name   string
 		change func(job *structs.Job, victim *Victim)
@@ -38,7 +38,7 @@ func TestVictimProblem(t *testing.T) {
 		{"lower tier", func(j *structs.Job, v *Victim) { j.Priority, v.Job.Project = structs.PriorityUrgent, "p" }, true},
 		{"higher tier", func(_ *structs.Job, v *Victim) { v.Job.Priority = structs.PriorityUrgent }, false},
 		{"same project", func(_ *structs.Job, v *Victim) { v.Job.Project = "p" }, false},
-		{"within its own guarantee", func(_ *structs.Job, _ *Victim) { view.usage["q"].Held[key] = 4 }, false},
+		{"within its own guarantee", func(_ *structs.Job, _ *Victim) { view.usage["q"].QuotaUsage[key] = 4 }, false},
 		{"for more than is guaranteed", func(j *structs.Job, _ *Victim) { j.Project = "q" }, false},
 		{"project without a record", func(_ *structs.Job, v *Victim) { v.Job.Project, v.Job.OutsideYields = "r", true }, true},
 		{"project without a record, of before this was asked of it", func(_ *structs.Job, v *Victim) { v.Job.Project = "r" }, false},
@@ -49,7 +49,7 @@ func TestVictimProblem(t *testing.T) {
 			j.Project, v.Job.Project, v.Job.OutsideYields = "q", "r", true
 		}, false},
 		{"project without a record, holding nothing that is guaranteed", func(_ *structs.Job, v *Victim) {
-			v.Job.Project, v.Job.OutsideYields, v.Held = "r", true, structs.Holding{structs.QuotaCPU: 1000}
+			v.Job.Project, v.Job.OutsideYields, v.QuotaUsage = "r", true, structs.QuotaUsage{structs.QuotaCPU: 1000}
 		}, false},
 		{"project with a record that rules nothing", func(_ *structs.Job, v *Victim) { v.Job.Project, v.Job.OutsideYields = "s", true }, true},
 		{"project with a quota of something else", func(_ *structs.Job, v *Victim) { v.Job.Project, v.Job.OutsideYields = "u", true }, false},
@@ -80,14 +80,14 @@ func TestVictimProblem(t *testing.T) {
 			v.Job = j
 		}, true},
 	} {
-		view.usage["q"].Held[key] = 12
+		view.usage["q"].QuotaUsage[key] = 12
 		job := &structs.Job{ID: "a", Name: "a", Project: "p", Priority: structs.PriorityNormal}
 		victim := Victim{
 			Job:   &structs.Job{ID: "b", Name: "b", Project: "q", Priority: structs.PriorityNormal, Preemptible: true},
-			Nodes: []*structs.Node{{ID: "id1", Name: "n1"}}, Held: structs.Holding{key: 8},
+			Nodes: []*structs.Node{{ID: "id1", Name: "n1"}}, QuotaUsage: structs.QuotaUsage{key: 8},
 		}
 		c.change(job, &victim)
-		reason := VictimProblem(job, structs.Holding{key: 8}, victim, view)
+		reason := VictimProblem(job, structs.QuotaUsage{key: 8}, victim, view)
 		if (reason == nil) != c.yields {
 			t.Errorf("%s: yields %v", c.name, reason == nil)
 		}
@@ -101,8 +101,8 @@ func TestVictimProblem(t *testing.T) {
 // that one as soon as it is queued again.
 func TestNobodyIsPreemptedInTurn(t *testing.T) {
 	kinds := []string{"nvidia/gpu", "huawei/npu", structs.QuotaCPU}
-	held := func(t *rapid.T, name string) structs.Holding {
-		h := structs.Holding{}
+	held := func(t *rapid.T, name string) structs.QuotaUsage {
+		h := structs.QuotaUsage{}
 		for _, kind := range kinds {
 			if n := rapid.Int64Range(0, 6).Draw(t, name+" "+kind); n > 0 && kind == structs.QuotaCPU {
 				h[kind] = n * 500
@@ -127,9 +127,9 @@ func TestNobodyIsPreemptedInTurn(t *testing.T) {
 				project.Quotas = append(project.Quotas, quota)
 			}
 			view.records[name] = project
-			view.usage[name] = &structs.ProjectUsage{Held: held(t, "held by "+name)}
+			view.usage[name] = &structs.ProjectUsage{QuotaUsage: held(t, "held by "+name)}
 		}
-		view.usage["r"] = &structs.ProjectUsage{Held: held(t, "held by r")}
+		view.usage["r"] = &structs.ProjectUsage{QuotaUsage: held(t, "held by r")}
 		draw := func(id string) *structs.Job {
 			return &structs.Job{
 				ID: id, Name: id, Project: rapid.SampledFrom([]string{"p", "q", "r"}).Draw(t, "project"), Preemptible: true, OutsideYields: rapid.Bool().Draw(t, "outside"),
@@ -138,13 +138,13 @@ func TestNobodyIsPreemptedInTurn(t *testing.T) {
 		}
 		a, b := draw("a"), draw("b")
 		holdsA, holdsB := held(t, "a"), held(t, "b")
-		view.usage[b.Project].Held = view.usage[b.Project].Held.Add(holdsB)
-		if VictimProblem(a, holdsA, Victim{Job: b, Held: holdsB}, view) != nil {
+		view.usage[b.Project].QuotaUsage = view.usage[b.Project].QuotaUsage.Add(holdsB)
+		if VictimProblem(a, holdsA, Victim{Job: b, QuotaUsage: holdsB}, view) != nil {
 			return
 		}
-		view.usage[b.Project].Held = view.usage[b.Project].Held.Sub(holdsB)
-		view.usage[a.Project].Held = view.usage[a.Project].Held.Add(holdsA)
-		if VictimProblem(b, holdsB, Victim{Job: a, Held: holdsA}, view) == nil {
+		view.usage[b.Project].QuotaUsage = view.usage[b.Project].QuotaUsage.Sub(holdsB)
+		view.usage[a.Project].QuotaUsage = view.usage[a.Project].QuotaUsage.Add(holdsA)
+		if VictimProblem(b, holdsB, Victim{Job: a, QuotaUsage: holdsA}, view) == nil {
 			t.Fatalf("%+v and %+v preempt each other in turn", a, b)
 		}
 	})
