@@ -118,10 +118,10 @@ func (d *development) stopJobs(ctx context.Context) {
 	defer cancel()
 	_, err := d.store.Block(wait, func(now *state.Snapshot) (bool, <-chan struct{}) {
 		held := 0
-		for range now.Holders(d.node.id) {
+		for range now.Occupants(d.node.id) {
 			held++
 		}
-		return held == 0, now.WatchHolders(d.node.id)
+		return held == 0, now.WatchOccupants(d.node.id)
 	})
 	if err == nil {
 		return

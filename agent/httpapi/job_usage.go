@@ -60,7 +60,7 @@ func rankUsage(alloc *structs.Allocation, node *structs.Node, found surveyed) ap
 	if node == nil {
 		return out
 	}
-	holds := alloc.HoldsResources() // else what its cards measure is somebody else's
+	holds := alloc.OccupiesNode() // else what its cards measure is somebody else's
 	for i := range node.Devices {
 		d := &node.Devices[i]
 		if !slices.Contains(alloc.Devices, d.ID) {

@@ -60,7 +60,7 @@ func machineOf(r *front.Request, snapshot *state.Snapshot, node *structs.Node, u
 		ref := visibleRef(r, snapshot, jobID, subjob)
 		machine.NominatedFor = &ref
 	}
-	for alloc := range snapshot.Holders(node.ID) {
+	for alloc := range snapshot.Occupants(node.ID) {
 		machine.Work = append(machine.Work, machineWork(r, snapshot, alloc))
 	}
 	return machine

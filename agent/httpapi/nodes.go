@@ -78,7 +78,7 @@ func (h *nodeHandlers) read(r *front.Request, _ *structs.Node) (*api.NodeDetail,
 			if node == nil {
 				return now.Index()
 			}
-			held := newest(now.Holders(r.ID), func(a *structs.Allocation) uint64 { return a.ModifyIndex })
+			held := newest(now.Occupants(r.ID), func(a *structs.Allocation) uint64 { return a.ModifyIndex })
 			version := max(node.ModifyIndex, held)
 			if usage := now.Usage(r.ID); usage != nil { // rises as well when the last allocation leaves
 				version = max(version, usage.ModifyIndex)
@@ -86,7 +86,7 @@ func (h *nodeHandlers) read(r *front.Request, _ *structs.Node) (*api.NodeDetail,
 			return version
 		},
 		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchNode(r.ID) },
-		also:  func(now *state.Snapshot) <-chan struct{} { return now.WatchHolders(r.ID) },
+		also:  func(now *state.Snapshot) <-chan struct{} { return now.WatchOccupants(r.ID) },
 	})
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (h *nodeHandlers) read(r *front.Request, _ *structs.Node) (*api.NodeDetail,
 		return nil, auth.NotFound(auth.ObjectNode, r.ID)
 	}
 	out := api.NodeDetail{NodeSummary: summarize(snapshot, node), Allocations: []structs.Allocation{}, May: may(r, nodeObject(node))}
-	for alloc := range snapshot.Holders(node.ID) {
+	for alloc := range snapshot.Occupants(node.ID) {
 		view, ok := snapshot.Job(alloc.JobID)
 		if ok && auth.Allowed(r.Caller.Principal, auth.VerbRead, jobObject(view.Job)).Allow {
 			out.Allocations = append(out.Allocations, *alloc)

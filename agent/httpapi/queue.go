@@ -223,13 +223,13 @@ func waitHolders(snapshot *state.Snapshot, job *structs.Job, wait *structs.WaitR
 	var kept []string
 	looked := 0
 	for node, usage := range snapshot.Nodes() {
-		if usage == nil || usage.Allocs == 0 || !couldHold(job, node, snapshot.Pool(node.PoolName())) {
+		if usage == nil || usage.Allocs == 0 || !couldRun(job, node, snapshot.Pool(node.PoolName())) {
 			continue
 		}
 		if looked++; looked > keptLook {
 			break
 		}
-		for alloc := range snapshot.Holders(node.ID) {
+		for alloc := range snapshot.Occupants(node.ID) {
 			if alloc.Hold != nil && len(kept) < scheduler.HoldersMax && !slices.Contains(kept, alloc.JobID) && !slices.Contains(wait.Holders, alloc.JobID) {
 				kept = append(kept, alloc.JobID)
 			}

@@ -50,7 +50,7 @@ func (x *reach) of(job *structs.Job) []string {
 	found, known := x.known[key]
 	if !known {
 		for _, pool := range slices.Sorted(maps.Keys(x.nodes)) {
-			if slices.ContainsFunc(x.nodes[pool], func(node *structs.Node) bool { return couldHold(job, node, x.pool(pool)) }) {
+			if slices.ContainsFunc(x.nodes[pool], func(node *structs.Node) bool { return couldRun(job, node, x.pool(pool)) }) {
 				found = append(found, pool)
 			}
 		}
@@ -63,10 +63,10 @@ func (x *reach) of(job *structs.Job) []string {
 	return found
 }
 
-// couldHold reports whether a node could hold a rank of a job under any of its
+// couldRun reports whether a node could hold a rank of a job under any of its
 // alternatives if it held nothing, whether or not it takes work now. pool is the
 // record of its pool.
-func couldHold(job *structs.Job, node *structs.Node, pool *structs.Pool) bool {
+func couldRun(job *structs.Job, node *structs.Node, pool *structs.Pool) bool {
 	if feasible.NodeProblem(job, node) != nil {
 		return false
 	}

@@ -280,7 +280,7 @@ func (c *seriesCollector) ranks(out *series, snapshot *state.Snapshot, job *stru
 			out.put(rankMemory, float64(figures.Memory), labels...)
 		}
 		held := 0
-		if alloc.HoldsResources() {
+		if alloc.OccupiesNode() {
 			held = len(alloc.Devices)
 		}
 		out.put(rankDevices, float64(held), labels...)
@@ -306,7 +306,7 @@ func taskFigures(figures *structs.NodeUsage, allocID string) (structs.TaskUsage,
 // deviceUse sums up what the devices of an allocation measure. Those of one
 // that holds them no more are somebody else's.
 func deviceUse(figures *structs.NodeUsage, alloc *structs.Allocation) (busy, memory float64, measured bool) {
-	if figures == nil || !alloc.HoldsResources() {
+	if figures == nil || !alloc.OccupiesNode() {
 		return 0, 0, false
 	}
 	count := 0

@@ -85,7 +85,7 @@ func BenchmarkSingles(b *testing.B) {
 						if !ok {
 							b.Fatal("no room")
 						}
-						f.Hold(&need, placed)
+						f.Occupy(&need, placed)
 					}
 				}
 				stop()
@@ -134,7 +134,7 @@ func BenchmarkNoRoom(b *testing.B) {
 		f := benchFloor(nodes)
 		whole := NeedOf(testJob(nodes, 8), 0)
 		placed, _ := f.Choose(&whole, nodes, Options{})
-		f.Hold(&whole, placed)
+		f.Occupy(&whole, placed)
 		for _, size := range []int{1, 2, 100} {
 			for _, devices := range []int{0, 1} {
 				b.Run(fmt.Sprintf("nodes=%d/size=%d/devices=%d", nodes, size, devices), func(b *testing.B) {

@@ -250,7 +250,7 @@ func TestPickAgainstTwin(t *testing.T) {
 					t.Fatalf("rank %d has %d devices that meet the need, want %v", rank, n, got[rank].Devices)
 				}
 			}
-			f.Hold(&need, got)
+			f.Occupy(&need, got)
 			w.hold(job, got, +1)
 			standing = append(standing, placed{&need, got})
 			w.compareUsage(t, f)
@@ -334,7 +334,7 @@ func (t *twin) compareNodes(r *rapid.T, f *Floor, need *Need, job *structs.Job, 
 			r.Fatalf("%s: %d devices meet the need, want %d", n.ID, got, meeting)
 		}
 		free := f.Free(at)
-		if free != n.Free(u) || free.Devices != int64(t.free(n)) || u != nil && (f.Allocs(at) != u.Allocs || f.HeldPorts(at) != len(u.Ports)) {
+		if free != n.Free(u) || free.Devices != int64(t.free(n)) || u != nil && (f.Allocs(at) != u.Allocs || f.UsedPorts(at) != len(u.Ports)) {
 			r.Fatalf("%s: free %+v", n.ID, free)
 		}
 	}

@@ -406,13 +406,13 @@ func (f *Floor) usage(at int32) *structs.Usage {
 	}
 	now.SetAmount(s.whole.Sub(sp.free()))
 	now.Allocs, now.Overcommitted = int(sp.allocs), sp.flags&flagOver != 0
-	now.Devices, now.Ports = f.heldDevices(at), f.heldPorts(at)
+	now.Devices, now.Ports = f.usedDevices(at), f.usedPorts(at)
 	return &now
 }
 
-// heldDevices names the devices that are held, with those who held them when
+// usedDevices names the devices that are held, with those who held them when
 // the node was Put. Holders of devices that the node no longer has stay.
-func (f *Floor) heldDevices(at int32) map[string]string {
+func (f *Floor) usedDevices(at int32) map[string]string {
 	s := f.sites[at]
 	devices := make(map[string]string)
 	if s.usage != nil {
@@ -433,9 +433,9 @@ func (f *Floor) heldDevices(at int32) map[string]string {
 	return devices
 }
 
-// heldPorts reports which ports are held, with those who held them when the node
+// usedPorts reports which ports are held, with those who held them when the node
 // was Put.
-func (f *Floor) heldPorts(at int32) map[int]string {
+func (f *Floor) usedPorts(at int32) map[int]string {
 	ports := make(map[int]string, len(f.ports[at]))
 	for _, port := range f.ports[at] {
 		ports[int(port)] = ""

@@ -50,7 +50,7 @@ func TestChooseHoldRelease(t *testing.T) {
 		t.Fatalf("chose %v %v", placed, ok)
 	}
 	copied := f.Clone()
-	f.Hold(&need, placed)
+	f.Occupy(&need, placed)
 	if got := f.Fits(&need, 4, Options{}); got != 0 {
 		t.Errorf("%d nodes fit a full floor", got)
 	}
@@ -219,7 +219,7 @@ func TestClonesAtOnce(t *testing.T) {
 				if i == 0 && !cmp.Equal(placed, want) {
 					t.Errorf("the first gang stands on %v, want %v", placed, want)
 				}
-				clone.Hold(&need, placed)
+				clone.Occupy(&need, placed)
 				if i == 3 {
 					clone.Put(testNode(20, 8), nil)
 					clone.Put(testNode(21, 8), nil)

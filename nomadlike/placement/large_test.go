@@ -41,7 +41,7 @@ func TestPickAgainstTwinAmongMany(t *testing.T) {
 				t.Fatalf("Choose %v %v\nthe twin %v %v", ok, got, wantOK, want)
 			}
 			if ok {
-				f.Hold(&need, got)
+				f.Occupy(&need, got)
 				w.hold(job, got, +1)
 			}
 		}

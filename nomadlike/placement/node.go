@@ -17,9 +17,9 @@ func (f *Floor) Free(index int) capacity.Amount { return f.spaces[index].free() 
 // Allocs counts the allocations that hold something of a node.
 func (f *Floor) Allocs(index int) int { return int(f.spaces[index].allocs) }
 
-// HeldPorts counts the ports of a node that are held, in and outside of the range
+// UsedPorts counts the ports of a node that are held, in and outside of the range
 // for dynamic ones.
-func (f *Floor) HeldPorts(index int) int { return len(f.ports[index]) }
+func (f *Floor) UsedPorts(index int) int { return len(f.ports[index]) }
 
 // FitsAt reports whether a rank that is neither the first nor a smaller last one
 // has room on a node now.

@@ -84,7 +84,7 @@ func TestPackTellsAStory(t *testing.T) {
 		if !ok {
 			return "waits"
 		}
-		f.Hold(&need, placed)
+		f.Occupy(&need, placed)
 		var on []string
 		for _, p := range placed {
 			on = append(on, f.sites[f.byID[p.NodeID]].node.Name)
@@ -131,7 +131,7 @@ func TestConsolidateAsTheTracesDo(t *testing.T) {
 		if !ok {
 			return "waits"
 		}
-		f.Hold(&need, placed)
+		f.Occupy(&need, placed)
 		var on []string
 		for _, p := range placed {
 			on = append(on, f.sites[f.byID[p.NodeID]].node.Name)

@@ -7,7 +7,7 @@ import (
 	"nomadlike/nomadlike/structs/capacity"
 )
 
-// portPlan is what port requests ask of a node's held ports.
+// portPlan is what port requests ask of a node's used ports.
 type portPlan struct {
 	requests []structs.PortRequest
 	fixed    []int32 // wanted by number
@@ -36,7 +36,7 @@ func portRange(node *structs.Node) (low, high int32) {
 }
 
 // fits reports whether a node that holds the given ports can answer the requests.
-func (p *portPlan) fits(node *structs.Node, held capacity.Ports) bool {
+func (p *portPlan) fits(node *structs.Node, used capacity.Ports) bool {
 	if len(p.requests) == 0 {
 		return true
 	}
@@ -44,15 +44,15 @@ func (p *portPlan) fits(node *structs.Node, held capacity.Ports) bool {
 		return false
 	}
 	for _, port := range p.fixed {
-		if held.Held(port) {
+		if used.Contains(port) {
 			return false
 		}
 	}
 	low, high := portRange(node)
-	if free := int(high-low) - len(held) - len(p.fixed); free >= p.dynamic {
+	if free := int(high-low) - len(used) - len(p.fixed); free >= p.dynamic {
 		return true // whatever of these lies outside the range
 	}
-	free := int(high-low) - held.HeldIn(low, high)
+	free := int(high-low) - used.CountIn(low, high)
 	for _, port := range p.fixed {
 		if port >= low && port < high {
 			free--
@@ -62,7 +62,7 @@ func (p *portPlan) fits(node *structs.Node, held capacity.Ports) bool {
 }
 
 // choose answers requests that fit as feasible.ChoosePorts does, in their order.
-func (p *portPlan) choose(node *structs.Node, held capacity.Ports, start uint64) []int32 {
+func (p *portPlan) choose(node *structs.Node, used capacity.Ports, start uint64) []int32 {
 	if len(p.requests) == 0 {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (p *portPlan) choose(node *structs.Node, held capacity.Ports, start uint64)
 		}
 		for k := range uint64(high - low) {
 			candidate := low + int32((start+k)%uint64(high-low))
-			if !held.Held(candidate) && !slices.Contains(p.fixed, candidate) && !slices.Contains(given[:i], candidate) {
+			if !used.Contains(candidate) && !slices.Contains(p.fixed, candidate) && !slices.Contains(given[:i], candidate) {
 				given[i] = candidate
 				break
 			}

@@ -126,8 +126,8 @@ func (s *site) names(seat *Seat) []string {
 	return names
 }
 
-// Hold takes what a gang holds out of what is free.
-func (f *Floor) Hold(need *Need, placed []structs.RankPlacement) { f.Take(f.SeatsOf(need, placed)) }
+// Occupy takes what a gang uses out of what is free.
+func (f *Floor) Occupy(need *Need, placed []structs.RankPlacement) { f.Take(f.SeatsOf(need, placed)) }
 
 // Release frees what a gang had.
 func (f *Floor) Release(need *Need, placed []structs.RankPlacement) { f.Give(f.SeatsOf(need, placed)) }

@@ -47,7 +47,7 @@ func TestTable(t *testing.T) {
 	if !ok {
 		t.Fatal("no room for one rank")
 	}
-	f.Hold(&first, placed)
+	f.Occupy(&first, placed)
 
 	var b strings.Builder
 	for row := range f.Table([]*Need{&first, &second}, func(string) string { return "digits" }) {

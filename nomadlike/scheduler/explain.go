@@ -74,7 +74,7 @@ func (b *Board) fitsEmpty(sh *shape, n *need) bool {
 				able = max(able-1, pools[b.nodes.states[at].partition])
 			}
 			head = head || b.nodes.headFits(n, at)
-		case partial && smaller == 0 && b.nodes.couldHold(n, last, b.nodes.states[at].node):
+		case partial && smaller == 0 && b.nodes.couldRun(n, last, b.nodes.states[at].node):
 			smaller = 1
 		}
 		if head && able+smaller >= sh.min {

@@ -151,12 +151,12 @@ func (s *nodeState) called(name string) bool { return name == s.node.Name || nam
 // could asks feasibility whether a rank could stand on the node if it were
 // empty.
 func (ns *nodes) could(n *need, node *structs.Node) bool {
-	return ns.couldHold(n, n.Spec(), node)
+	return ns.couldRun(n, n.Spec(), node)
 }
 
-// couldHold is could for a rank that gets spec.
-func (ns *nodes) couldHold(n *need, spec structs.Resources, node *structs.Node) bool {
-	return feasible.CouldHold(n.job, spec, node, ns.floor.Pool(node.PoolName()))
+// couldRun is could for a rank that gets spec.
+func (ns *nodes) couldRun(n *need, spec structs.Resources, node *structs.Node) bool {
+	return feasible.CouldRun(n.job, spec, node, ns.floor.Pool(node.PoolName()))
 }
 
 // widenAble makes the table of what builds can hold large enough for some more

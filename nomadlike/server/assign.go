@@ -57,7 +57,7 @@ func (a *assigned) news(snapshot *state.Snapshot, members *memberCache) *structs
 	if node := snapshot.Node(a.nodeID); node != nil {
 		pool = snapshot.Pool(node.PoolName())
 	}
-	for alloc := range snapshot.Holders(a.nodeID) {
+	for alloc := range snapshot.Occupants(a.nodeID) {
 		a.holds = true
 		view, ok := snapshot.Job(alloc.JobID)
 		if !ok {
@@ -91,7 +91,7 @@ func (a *assigned) news(snapshot *state.Snapshot, members *memberCache) *structs
 // with its first allocation, and nobody else's work wakes its stream.
 func (a *assigned) changes(snapshot *state.Snapshot) <-chan struct{} {
 	if a.holds {
-		return snapshot.WatchHolders(a.nodeID)
+		return snapshot.WatchOccupants(a.nodeID)
 	}
 	return snapshot.WatchUsage(a.nodeID)
 }

@@ -58,7 +58,7 @@ func (f *Fences) Step(snapshot *state.Snapshot, now time.Duration) []*structs.Le
 
 // strictMayRun reports whether a strict job waits for the lease of a node.
 func strictMayRun(snapshot *state.Snapshot, nodeID string) bool {
-	for alloc := range snapshot.Holders(nodeID) {
+	for alloc := range snapshot.Occupants(nodeID) {
 		if alloc.Status != structs.AllocLost || alloc.LeaseOver {
 			continue
 		}

@@ -31,7 +31,7 @@ func forgetIsDue(snapshot *state.Snapshot, node *structs.Node, now structs.UnixN
 	if after <= 0 || now.Sub(node.StatusAt) <= after {
 		return false
 	}
-	for alloc := range snapshot.Holders(node.ID) {
+	for alloc := range snapshot.Occupants(node.ID) {
 		if !alloc.Status.Terminal() {
 			return false // tasks that outlive their agent
 		}

@@ -219,7 +219,7 @@ func TestLostNode(t *testing.T) {
 		victim.connect(1)
 		c.eventually(1, time.Second, "node is ready", nodeIs(victim.node.Name, structs.NodeReady))
 		c.eventually(1, time.Second, "its devices are free", func(s *state.Snapshot) bool {
-			for range s.Holders(victim.node.ID) {
+			for range s.Occupants(victim.node.ID) {
 				return false
 			}
 			return true

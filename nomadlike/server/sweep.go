@@ -111,7 +111,7 @@ func drainIsDue(snapshot *state.Snapshot, node *structs.Node, now structs.UnixNa
 	if node.Eligibility != structs.NodeDraining || node.DrainDeadline == 0 || node.DrainDeadline > now {
 		return false
 	}
-	for alloc := range snapshot.Holders(node.ID) {
+	for alloc := range snapshot.Occupants(node.ID) {
 		if alloc.Desired == structs.DesiredRun && !alloc.Status.Terminal() {
 			return true
 		}

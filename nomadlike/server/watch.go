@@ -37,7 +37,7 @@ type watch struct {
 func newWatch(config *Config, proposals *proposals) *watch {
 	machine := NewLiveness(config.Timings.Liveness, config.Store.Snapshot().Index())
 	machine.SetBusy(func(nodeID string) bool {
-		for range config.Store.Snapshot().Holders(nodeID) {
+		for range config.Store.Snapshot().Occupants(nodeID) {
 			return true
 		}
 		return false

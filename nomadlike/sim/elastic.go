@@ -155,7 +155,7 @@ func (m *machine) hasRoom(snapshot *state.Snapshot, spec structs.Resources) bool
 	}
 	cpu, memory := structs.MilliCPU(node.Capacity.CPU), node.Capacity.Memory
 	for a := range snapshot.AllocsOfNode(m.id) {
-		if a.HoldsResources() {
+		if a.OccupiesNode() {
 			cpu -= structs.MilliCPU(a.Spec.CPU)
 			memory -= a.Spec.Memory
 		}

@@ -384,7 +384,7 @@ func (m *machine) push(full bool) {
 	}
 	message := &structs.Assignments{Index: snapshot.Index(), Full: full}
 	for a := range snapshot.AllocsOfNode(m.id) {
-		if full && !a.HoldsResources() || !full && a.ModifyIndex <= m.link.seen {
+		if full && !a.OccupiesNode() || !full && a.ModifyIndex <= m.link.seen {
 			continue
 		}
 		view, ok := snapshot.Job(a.JobID)

@@ -324,7 +324,7 @@ func (tx *txn) forget(job *structs.Job) {
 		if alloc.Hold != nil {
 			tx.orderHold(alloc, structs.ReleaseHold) // it is forgotten when its node has let go
 		}
-		if !alloc.HoldsResources() {
+		if !alloc.OccupiesNode() {
 			tx.remove(tableAllocs, idKey(alloc.ID), alloc)
 		}
 	}

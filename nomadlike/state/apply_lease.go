@@ -34,7 +34,7 @@ func applyLeaseOver(tx *txn, body *structs.LeaseOver) (structs.ApplyResult, *str
 		return refuse(structs.CodeConflict, "state.node_status", "node", node.Name, "from", node.Status, "to", structs.NodeLost)
 	}
 	tx.tell(nodeEvent("event.node.lease_over", node), "node", node.Name)
-	for _, alloc := range tx.heldOn(node.ID) {
+	for _, alloc := range tx.occupantsOf(node.ID) {
 		if !mayStillRun(alloc) {
 			continue
 		}

@@ -76,7 +76,7 @@ func (tx *txn) freeAbsent(nodeID string, inventory []structs.InventoryItem) {
 	for _, item := range inventory {
 		present[item.AllocID] = true
 	}
-	for _, alloc := range tx.heldOn(nodeID) {
+	for _, alloc := range tx.occupantsOf(nodeID) {
 		switch {
 		case present[alloc.ID]:
 		case alloc.Quarantined:
@@ -131,7 +131,7 @@ func applyNodeStatus(tx *txn, body *structs.NodeStatusChange) (structs.ApplyResu
 // in quarantine, and the attempts it took part in end and queue again.
 func (tx *txn) loseAllocs(node *structs.Node) {
 	cause := structs.NewReason("reason.node_lost", "node", node.Name)
-	for _, alloc := range tx.heldOn(node.ID) {
+	for _, alloc := range tx.occupantsOf(node.ID) {
 		if alloc.Status.CanBecome(structs.AllocLost) {
 			tx.loseAlloc(alloc, cause)
 		}
@@ -192,7 +192,7 @@ func applyNodeEligibility(tx *txn, body *structs.NodeEligibilityChange) (structs
 // evictAllocs moves the work of a drained node away.
 func (tx *txn) evictAllocs(node *structs.Node) {
 	cause := structs.NewReason("reason.node_drained", "node", node.Name)
-	for _, alloc := range tx.heldOn(node.ID) {
+	for _, alloc := range tx.occupantsOf(node.ID) {
 		job, ok := tx.job(alloc.JobID)
 		if alloc.Hold != nil {
 			tx.orderHold(alloc, structs.ReleaseHold)

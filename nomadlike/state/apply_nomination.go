@@ -73,7 +73,7 @@ func (tx *txn) victimsOf(job *structs.Job, subjob *structs.Subjob, gang *structs
 		v := victimOf{row: row, own: key.JobID == job.ID && key.Subjob == subjob.Index}
 		v.victim.Job = victimJob
 		for _, alloc := range tx.gang(key.JobID, key.Subjob, key.Number) {
-			if node, ok := tx.node(alloc.NodeID); ok && alloc.HoldsResources() {
+			if node, ok := tx.node(alloc.NodeID); ok && alloc.OccupiesNode() {
 				v.victim.Nodes = append(v.victim.Nodes, node)
 			}
 			if alloc.CountsInQuota() {

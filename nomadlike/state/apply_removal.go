@@ -48,10 +48,10 @@ func (tx *txn) forgetNode(known *structs.Node, removed bool) {
 		tx.putNode(&node)
 	}
 	tx.loseAllocs(&node)
-	if slices.ContainsFunc(tx.heldOn(node.ID), tx.waitsForLease) {
+	if slices.ContainsFunc(tx.occupantsOf(node.ID), tx.waitsForLease) {
 		return
 	}
-	for _, alloc := range tx.heldOn(node.ID) {
+	for _, alloc := range tx.occupantsOf(node.ID) {
 		if alloc.Quarantined {
 			tx.free(alloc)
 		} else if alloc.Hold != nil {
@@ -88,7 +88,7 @@ func (tx *txn) checkName(node *structs.Node) *structs.Error {
 			continue
 		}
 		same := node.Machine != "" && node.Machine == other.Machine
-		if other.Status == structs.NodeReady || !same && (other.Status != structs.NodeLost && len(tx.heldOn(other.ID)) > 0 || other.Status == structs.NodeDisconnected) {
+		if other.Status == structs.NodeReady || !same && (other.Status != structs.NodeLost && len(tx.occupantsOf(other.ID)) > 0 || other.Status == structs.NodeDisconnected) {
 			return structs.NewError(structs.CodeConflict, "state.node_name_taken", "node", node.Name, "id", other.ID[:min(8, len(other.ID))], "status", other.Status)
 		}
 		tx.forgetNode(other, false)

@@ -328,7 +328,7 @@ func (w *generator) clear(s *Snapshot, job *structs.Job, gang *structs.GangPlan,
 		}
 		devices, _ := feasible.ChooseDevices(node, nil, job.Resources[0].Devices)
 		gang.Placements = append(gang.Placements, structs.RankPlacement{NodeID: node.ID, Devices: devices})
-		for alloc := range s.Holders(node.ID) {
+		for alloc := range s.Occupants(node.ID) {
 			if !w.maybe(8) {
 				gang.Victims = append(gang.Victims, structs.AttemptKey{JobID: alloc.JobID, Subjob: alloc.Subjob, Number: alloc.Attempt})
 			}
@@ -408,7 +408,7 @@ func (w *generator) reports(s *Snapshot) []byte {
 	var live, all []*structs.Allocation
 	for alloc := range s.Allocs() {
 		all = append(all, alloc)
-		if alloc.HoldsResources() {
+		if alloc.OccupiesNode() {
 			live = append(live, alloc)
 		}
 	}
@@ -480,7 +480,7 @@ func (w *generator) register(s *Snapshot) []byte {
 		node.Devices[0].Healthy = false
 	}
 	body := &structs.NodeRegister{Node: node}
-	for alloc := range s.Holders(node.ID) {
+	for alloc := range s.Occupants(node.ID) {
 		if w.maybe(3) {
 			body.Inventory = append(body.Inventory, structs.InventoryItem{AllocID: alloc.ID, Attempt: alloc.Attempt})
 		}

@@ -259,7 +259,7 @@ func (c *checker) gang(where string, job *structs.Job, row *attemptRow) {
 func (c *checker) nodes() {
 	sums := make(map[string]*structs.Usage)
 	for alloc := range c.snapshot.Allocs() {
-		if !alloc.HoldsResources() {
+		if !alloc.OccupiesNode() {
 			continue
 		}
 		if alloc.Quarantined && alloc.Status != structs.AllocLost {
@@ -270,7 +270,7 @@ func (c *checker) nodes() {
 			sum = &structs.Usage{NodeID: alloc.NodeID, Ports: map[int]string{}, Devices: map[string]string{}}
 			sums[alloc.NodeID] = sum
 		}
-		sum.Hold(&alloc.Spec)
+		sum.Occupy(&alloc.Spec)
 		for _, name := range slices.Sorted(maps.Keys(alloc.Ports)) {
 			port := alloc.Ports[name]
 			if other, held := sum.Ports[port]; held {

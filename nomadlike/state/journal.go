@@ -109,17 +109,17 @@ func (s *Snapshot) subjobChange(jobID string, subjob int) structs.SubjobChange {
 	change.Job, change.Subjob = row.job.Job, row.Subjob
 	if change.Subjob.State.Active() {
 		if change.Attempt = s.Attempt(jobID, subjob, change.Subjob.Attempt); change.Attempt != nil {
-			change.Allocs = s.holding(change.Attempt)
+			change.Allocs = s.occupantsOf(change.Attempt)
 		}
 	}
 	return change
 }
 
-// holding lists the allocations of an attempt that hold resources, by rank.
-func (s *Snapshot) holding(attempt *structs.Attempt) []*structs.Allocation {
+// occupantsOf lists the allocations of an attempt that occupy nodes, by rank.
+func (s *Snapshot) occupantsOf(attempt *structs.Attempt) []*structs.Allocation {
 	allocs := make([]*structs.Allocation, 0, len(attempt.Allocs))
 	for alloc := range s.Gang(attempt.JobID, attempt.Subjob, attempt.Number) {
-		if alloc.HoldsResources() {
+		if alloc.OccupiesNode() {
 			allocs = append(allocs, alloc)
 		}
 	}

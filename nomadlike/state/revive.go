@@ -99,7 +99,7 @@ func (tx *txn) reviveNode(known *structs.Node) {
 	node.Faults = withFault(node.Faults, structs.NodeFault{Name: structs.FaultUnheard, Unfit: true, Reason: structs.NewReason("server.node_unheard")})
 	tx.putNode(&node)
 	cause := structs.NewReason("reason.revived")
-	for _, alloc := range tx.heldOn(node.ID) {
+	for _, alloc := range tx.occupantsOf(node.ID) {
 		if alloc.Status != structs.AllocRunning && alloc.Status.CanBecome(structs.AllocLost) {
 			tx.loseAlloc(alloc, cause)
 		}

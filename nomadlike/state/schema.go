@@ -221,7 +221,7 @@ func schema() *memdb.DBSchema {
 			indexGang: func(a *structs.Allocation) []byte {
 				return rankKey(a.JobID, a.Subjob, a.Attempt, a.Rank)
 			},
-			indexNode: func(a *structs.Allocation) []byte { return nodeAllocKey(a.NodeID, a.HoldsResources(), a.ID) },
+			indexNode: func(a *structs.Allocation) []byte { return nodeAllocKey(a.NodeID, a.OccupiesNode(), a.ID) },
 		}),
 		table(tableNodes, map[string]func(*structs.Node) []byte{
 			indexID:   func(n *structs.Node) []byte { return idKey(n.ID) },
@@ -304,13 +304,13 @@ func queueKey(tier int, place uint64, jobID string, subjob int) []byte {
 func tierKey(tier, more int) []byte { return append(make([]byte, 0, more+1), byte(255-tier)) }
 
 func nodeAllocKey(nodeID string, holds bool, allocID string) []byte {
-	return appendString(append(appendString(make([]byte, 0, len(nodeID)+len(allocID)+3), nodeID), holdsByte(holds)), allocID)
+	return appendString(append(appendString(make([]byte, 0, len(nodeID)+len(allocID)+3), nodeID), occupiesByte(holds)), allocID)
 }
 
-// holdersKey begins the keys of the allocations that hold resources of a node.
-func holdersKey(nodeID string) []byte { return append(idKey(nodeID), holdsByte(true)) }
+// occupantsKey begins the keys of the allocations that hold resources of a node.
+func occupantsKey(nodeID string) []byte { return append(idKey(nodeID), occupiesByte(true)) }
 
-func holdsByte(holds bool) byte {
+func occupiesByte(holds bool) byte {
 	if holds {
 		return 0
 	}

@@ -358,20 +358,20 @@ func (s *Snapshot) Gang(jobID string, subjob int, attempt uint64) iter.Seq[*stru
 }
 
 // AllocsOfNode iterates everything that the state remembers of a node by id:
-// its holders, then the allocations that have ended.
+// its occupants, then the allocations that have ended.
 func (s *Snapshot) AllocsOfNode(nodeID string) iter.Seq[*structs.Allocation] {
 	return each[*structs.Allocation](s.db, tableAllocs, indexNode, idKey(nodeID))
 }
 
-// Holders iterates the allocations that hold resources on a node, by id: those
+// Occupants iterates the allocations that occupy resources on a node, by id: those
 // that have not ended, and lost ones in quarantine.
-func (s *Snapshot) Holders(nodeID string) iter.Seq[*structs.Allocation] {
-	return each[*structs.Allocation](s.db, tableAllocs, indexNode, holdersKey(nodeID))
+func (s *Snapshot) Occupants(nodeID string) iter.Seq[*structs.Allocation] {
+	return each[*structs.Allocation](s.db, tableAllocs, indexNode, occupantsKey(nodeID))
 }
 
-// WatchHolders is the Watch twin of Holders.
-func (s *Snapshot) WatchHolders(nodeID string) <-chan struct{} {
-	return s.watchPrefix(tableAllocs, indexNode, holdersKey(nodeID))
+// WatchOccupants is the Watch twin of Occupants.
+func (s *Snapshot) WatchOccupants(nodeID string) <-chan struct{} {
+	return s.watchPrefix(tableAllocs, indexNode, occupantsKey(nodeID))
 }
 
 // Node returns a node by its id, nil when there is none.

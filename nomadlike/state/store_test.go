@@ -132,7 +132,7 @@ func TestWatchTwinsSeeTheirChange(t *testing.T) {
 		},
 		"allocs of job": func(s *Snapshot) <-chan struct{} { return s.WatchAllocsOfJob("job-a") },
 		"alloc":         func(s *Snapshot) <-chan struct{} { return s.WatchAlloc(structs.AllocID("job-a", 0, 1, 0)) },
-		"holders":       func(s *Snapshot) <-chan struct{} { return s.WatchHolders("node-0") },
+		"holders":       func(s *Snapshot) <-chan struct{} { return s.WatchOccupants("node-0") },
 		"nodes":         (*Snapshot).WatchNodes,
 		"node":          func(s *Snapshot) <-chan struct{} { return s.WatchNode("node-0") },
 		"cluster":       (*Snapshot).WatchCluster,

@@ -320,9 +320,9 @@ func (tx *txn) gang(jobID string, subjob int, attempt uint64) []*structs.Allocat
 	return listRows[*structs.Allocation](tx, tableAllocs, indexGang, attemptKey(jobID, subjob, attempt))
 }
 
-// heldOn lists the allocations of a node that hold resources, by id.
-func (tx *txn) heldOn(nodeID string) []*structs.Allocation {
-	return listRows[*structs.Allocation](tx, tableAllocs, indexNode, holdersKey(nodeID))
+// occupantsOf lists the allocations that occupy a node, by id.
+func (tx *txn) occupantsOf(nodeID string) []*structs.Allocation {
+	return listRows[*structs.Allocation](tx, tableAllocs, indexNode, occupantsKey(nodeID))
 }
 
 // putAlloc stores a changed allocation, keeps what its node holds and how far

@@ -9,8 +9,8 @@ import (
 // countOnNode moves a node's sums when an allocation begins or ceases to hold
 // what it was given.
 func (tx *txn) countOnNode(before, after *structs.Allocation) {
-	held := before != nil && before.HoldsResources()
-	holds := after.HoldsResources()
+	held := before != nil && before.OccupiesNode()
+	holds := after.OccupiesNode()
 	if held == holds {
 		return
 	}
@@ -45,7 +45,7 @@ func overCapacity(usage *structs.Usage, node *structs.Node) bool {
 
 // addUsage returns the sums with one more allocation.
 func addUsage(usage structs.Usage, alloc *structs.Allocation) structs.Usage {
-	usage.Hold(&alloc.Spec)
+	usage.Occupy(&alloc.Spec)
 	if len(alloc.Ports) > 0 {
 		usage.Ports = cloned(usage.Ports)
 		for _, port := range alloc.Ports {

@@ -69,7 +69,7 @@ func (g *laterView) remove(alloc *structs.Allocation) {
 		return
 	}
 	g.gone[alloc.ID] = true
-	if node, usage := g.Node(alloc.NodeID); node != nil && alloc.HoldsResources() {
+	if node, usage := g.Node(alloc.NodeID); node != nil && alloc.OccupiesNode() {
 		less := subUsage(*usage, alloc)
 		less.Overcommitted = overCapacity(&less, node)
 		g.usages[alloc.NodeID] = &less
@@ -84,7 +84,7 @@ func (g *laterView) remove(alloc *structs.Allocation) {
 // removeAttempt takes all allocations of an attempt away.
 func (g *laterView) removeAttempt(attempt *structs.Attempt) {
 	for _, alloc := range g.txn.gang(attempt.JobID, attempt.Subjob, attempt.Number) {
-		if alloc.HoldsResources() {
+		if alloc.OccupiesNode() {
 			g.remove(alloc)
 		}
 	}
@@ -100,7 +100,7 @@ func (g *laterView) removeLeaving(job *structs.Job, gang *structs.GangPlan) {
 			continue
 		}
 		waits := waitsFor(job, node)
-		for _, alloc := range g.heldOn(placement.NodeID) {
+		for _, alloc := range g.occupantsOf(placement.NodeID) {
 			if waits || alloc.Desired == structs.DesiredStop {
 				g.remove(alloc)
 			}

@@ -1,7 +1,7 @@
 package state
 
 // WatchUsage is the Watch twin of Usage. It is exact also for a node that
-// holds nothing, where WatchHolders wakes whenever a node with a similar id
+// holds nothing, where WatchOccupants wakes whenever a node with a similar id
 // gets work.
 func (s *Snapshot) WatchUsage(nodeID string) <-chan struct{} {
 	return s.watchKey(tableUsage, idKey(nodeID))

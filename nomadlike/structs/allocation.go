@@ -124,8 +124,8 @@ type Allocation struct {
 	ModifyIndex uint64 `json:"modify_index"`
 }
 
-// HoldsResources reports whether the allocation counts against its node.
-func (a *Allocation) HoldsResources() bool {
+// OccupiesNode reports whether the allocation counts against its node.
+func (a *Allocation) OccupiesNode() bool {
 	return !a.Status.Terminal() || a.Quarantined || a.Hold != nil
 }
 

@@ -38,7 +38,7 @@ func (r *Resources) Amount() capacity.Amount {
 	return a
 }
 
-// Amount is what is held. Nil holds nothing.
+// Amount is what is used. Nil uses nothing.
 func (u *Usage) Amount() capacity.Amount {
 	if u == nil {
 		return capacity.Amount{}
@@ -46,33 +46,33 @@ func (u *Usage) Amount() capacity.Amount {
 	return capacity.Amount{CPU: MilliCPU(u.CPU), Memory: max(u.Memory, 0), Devices: int64(len(u.Devices))}
 }
 
-// SetAmount changes the cores and the memory that are held. Which devices are is
+// SetAmount changes the cores and the memory that are used. Which devices are is
 // told one by one.
-func (u *Usage) SetAmount(held capacity.Amount) {
-	u.CPU, u.Memory = float64(held.CPU)/1000, held.Memory
+func (u *Usage) SetAmount(used capacity.Amount) {
+	u.CPU, u.Memory = float64(used.CPU)/1000, used.Memory
 }
 
-// Hold adds a rank with the needs of spec to what is held, and Release takes it
+// Occupy adds a rank with the needs of spec to what is used, and Release takes it
 // away again: cores in whole thousandths, so that an empty node is empty again
 // whatever came and went. Its ports and devices are listed by the caller.
-func (u *Usage) Hold(spec *Resources) {
+func (u *Usage) Occupy(spec *Resources) {
 	u.SetAmount(u.Amount().Add(spec.Amount()))
 	u.Allocs++
 }
 
-// Release is the opposite of Hold.
+// Release is the opposite of Occupy.
 func (u *Usage) Release(spec *Resources) {
 	u.SetAmount(u.Amount().Sub(spec.Amount()))
 	u.Allocs--
 }
 
 // Free is what the node can still give: cores, memory, and healthy devices that
-// nobody holds. Cores and memory are negative when its capacity shrank below what
-// it holds. Usage may be nil: nothing held.
+// nobody uses. Cores and memory are negative when its capacity shrank below what
+// is used. Usage may be nil: nothing is.
 func (n *Node) Free(usage *Usage) capacity.Amount {
 	free := n.FreeBeside(usage)
 	for i := range n.Devices {
-		if d := &n.Devices[i]; d.Healthy && !usage.HoldsDevice(d.ID) {
+		if d := &n.Devices[i]; d.Healthy && !usage.UsesDevice(d.ID) {
 			free.Devices++
 		}
 	}
@@ -93,20 +93,20 @@ func FormatMilliCPU(milli int64) string {
 	return strconv.FormatFloat(float64(max(milli, 0))/1000, 'f', -1, 64)
 }
 
-// HoldsPort reports whether a port is held. Nil holds none.
-func (u *Usage) HoldsPort(port int) bool {
+// UsesPort reports whether a port is used. Nil uses none.
+func (u *Usage) UsesPort(port int) bool {
 	if u == nil {
 		return false
 	}
-	_, held := u.Ports[port]
-	return held
+	_, used := u.Ports[port]
+	return used
 }
 
-// HoldsDevice reports whether a device is held. Nil holds none.
-func (u *Usage) HoldsDevice(id string) bool {
+// UsesDevice reports whether a device is used. Nil uses none.
+func (u *Usage) UsesDevice(id string) bool {
 	if u == nil {
 		return false
 	}
-	_, held := u.Devices[id]
-	return held
+	_, used := u.Devices[id]
+	return used
 }

@@ -305,7 +305,7 @@ func checkNode(detail *api.NodeDetail) []string {
 	devices, ports := map[string]string{}, map[int]string{}
 	for i := range detail.Allocations {
 		a := &detail.Allocations[i]
-		if !a.HoldsResources() {
+		if !a.OccupiesNode() {
 			continue
 		}
 		cpu += a.Spec.CPU

@@ -45,7 +45,7 @@ func takeAll(node *structs.Node, usage *structs.Usage, requests []structs.Device
 			if !d.Meets(request) {
 				continue
 			}
-			if !d.Healthy || usage.HoldsDevice(d.ID) || slices.Contains(taken, d) {
+			if !d.Healthy || usage.UsesDevice(d.ID) || slices.Contains(taken, d) {
 				return nil, false
 			}
 			taken = append(taken, d)
@@ -62,7 +62,7 @@ func takeAll(node *structs.Node, usage *structs.Usage, requests []structs.Device
 func freeDevices(node *structs.Node, usage *structs.Usage, taken []*structs.Device) []*structs.Device {
 	var free []*structs.Device
 	for i := range node.Devices {
-		if d := &node.Devices[i]; d.Healthy && !usage.HoldsDevice(d.ID) && !slices.Contains(taken, d) {
+		if d := &node.Devices[i]; d.Healthy && !usage.UsesDevice(d.ID) && !slices.Contains(taken, d) {
 			free = append(free, d)
 		}
 	}
@@ -218,7 +218,7 @@ func devicesProblem(node *structs.Node, usage *structs.Usage, requests []structs
 		if !d.Healthy {
 			return structs.NewReason("scheduler.node_device_unhealthy", "node", node.Name, "device", id)
 		}
-		if usage.HoldsDevice(id) {
+		if usage.UsesDevice(id) {
 			return structs.NewReason("scheduler.node_device_held", "node", node.Name, "device", id)
 		}
 		chosen = append(chosen, d)

@@ -8,7 +8,7 @@
 // stands on its transaction, the scheduler on its board.
 //
 //	Barred            what the node is, whatever it holds: pool, drivers, storage
-//	Open, CouldHold   the same as a yes or no, and with the node empty
+//	Open, CouldRun   the same as a yes or no, and with the node empty
 //	RoomProblem       cores and memory, as one capacity.Amount
 //	ChooseDevices,    which devices and ports of what is free
 //	ChoosePorts

@@ -177,7 +177,7 @@ func portsProblem(node *structs.Node, usage *structs.Usage, requests []structs.P
 			return structs.NewReason("scheduler.refused_ports", "node", node.Name)
 		}
 		taken[port] = true
-		if usage.HoldsPort(port) {
+		if usage.UsesPort(port) {
 			return structs.NewReason("scheduler.node_port", "node", node.Name, "port", port)
 		}
 	}
@@ -199,7 +199,7 @@ func ChoosePorts(node *structs.Node, usage *structs.Usage, requests []structs.Po
 		if request.Static == 0 {
 			continue
 		}
-		if request.Static < 1 || request.Static > 65535 || taken[request.Static] || usage.HoldsPort(request.Static) {
+		if request.Static < 1 || request.Static > 65535 || taken[request.Static] || usage.UsesPort(request.Static) {
 			return nil, false
 		}
 		given[request.Name], taken[request.Static] = request.Static, true
@@ -213,7 +213,7 @@ func ChoosePorts(node *structs.Node, usage *structs.Usage, requests []structs.Po
 		port := 0
 		for i := range max(width, 0) {
 			candidate := low + int((start+uint64(i))%uint64(width))
-			if !taken[candidate] && !usage.HoldsPort(candidate) {
+			if !taken[candidate] && !usage.UsesPort(candidate) {
 				port = candidate
 				break
 			}

@@ -351,7 +351,7 @@ func staysTogether(t *rapid.T, node *structs.Node, usage *structs.Usage, request
 	usedLinks, usedNUMAs := map[string]bool{}, map[int]bool{}
 	for i := range node.Devices {
 		d := &node.Devices[i]
-		if d.Healthy && !usage.HoldsDevice(d.ID) && d.Meets(request) {
+		if d.Healthy && !usage.UsesDevice(d.ID) && d.Meets(request) {
 			links[d.LinkGroup]++
 			numas[d.NUMANode]++
 		}

@@ -19,9 +19,9 @@ func Open(job *structs.Job, spec structs.Resources, node *structs.Node, pool *st
 	return node.Schedulable() && Barred(job, spec, node, pool) == nil
 }
 
-// CouldHold reports whether the node takes new work and would have room for a rank
+// CouldRun reports whether the node takes new work and would have room for a rank
 // of spec, which is not rank 0, if it held nothing.
-func CouldHold(job *structs.Job, spec structs.Resources, node *structs.Node, pool *structs.Pool) bool {
+func CouldRun(job *structs.Job, spec structs.Resources, node *structs.Node, pool *structs.Pool) bool {
 	if !Open(job, spec, node, pool) || RoomProblem(node, nil, spec) != nil {
 		return false
 	}

@@ -175,11 +175,11 @@ func TestPortsAgainstTwin(t *testing.T) {
 				within++
 			}
 		}
-		if high >= low && ports.HeldIn(low, high) != within {
-			t.Errorf("%d held from %d to %d, want %d", ports.HeldIn(low, high), low, high, within)
+		if high >= low && ports.CountIn(low, high) != within {
+			t.Errorf("%d from %d to %d, want %d", ports.CountIn(low, high), low, high, within)
 		}
-		if p := port.Draw(t, "port"); ports.Held(p) != twin[p] {
-			t.Errorf("%d is held: %t", p, ports.Held(p))
+		if p := port.Draw(t, "port"); ports.Contains(p) != twin[p] {
+			t.Errorf("%d is contained: %t", p, ports.Contains(p))
 		}
 	})
 }

@@ -2,7 +2,7 @@ package capacity
 
 import "slices"
 
-// Ports are held ports, sorted, each once. A list is never changed in place, so
+// Ports are used ports, sorted, each once. A list is never changed in place, so
 // that copies of a cluster's nodes may share it.
 type Ports []int32
 
@@ -12,24 +12,24 @@ func PortsOf(list []int32) Ports {
 	return slices.Compact(list)
 }
 
-// Held reports whether a port is held.
-func (p Ports) Held(port int32) bool {
-	_, held := slices.BinarySearch(p, port)
-	return held
+// Contains reports whether a port is among them.
+func (p Ports) Contains(port int32) bool {
+	_, found := slices.BinarySearch(p, port)
+	return found
 }
 
-// HeldIn counts the held ports from low to below high.
-func (p Ports) HeldIn(low, high int32) int {
+// CountIn counts the ports from low to below high.
+func (p Ports) CountIn(low, high int32) int {
 	from, _ := slices.BinarySearch(p, low)
 	to, _ := slices.BinarySearch(p, high)
 	return to - from
 }
 
-// With returns the ports with more of them held.
+// With returns the ports with more of them.
 func (p Ports) With(more []int32) Ports {
 	sum := append(make(Ports, 0, len(p)+len(more)), p...)
 	for _, port := range more {
-		if at, held := slices.BinarySearch(sum, port); !held {
+		if at, found := slices.BinarySearch(sum, port); !found {
 			sum = slices.Insert(sum, at, port)
 		}
 	}
@@ -40,7 +40,7 @@ func (p Ports) With(more []int32) Ports {
 func (p Ports) Without(less []int32) Ports {
 	rest := append(make(Ports, 0, len(p)), p...)
 	for _, port := range less {
-		if at, held := slices.BinarySearch(rest, port); held {
+		if at, found := slices.BinarySearch(rest, port); found {
 			rest = slices.Delete(rest, at, at+1)
 		}
 	}
