@@ -12,7 +12,7 @@
 //	                                        │ start of each queued subjob
 //	                                        ▼
 //	        sorted samples ──Calibration──► point, P50, P90 ──► Queue, WhatIf
-//	                                        │ who holds what from when to when
+//	                                        │ who uses what from when to when
 //	                                        ▼
 //	        traces of the futures ──► Job, its Helps, Timeline
 //

@@ -35,7 +35,7 @@ func (f *Futures) Draw() *Drawing {
 			d.rows[at].bars = append(d.rows[at].bars, bar)
 		}
 	}
-	f.drawHolds(f.horizon, put)
+	f.drawOccupancies(f.horizon, put)
 	f.drawReserved(f.horizon, put)
 	for i := range d.rows {
 		row := &d.rows[i]

@@ -5,8 +5,8 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// keepMax is how many blocked gangs of a pool keep a reserved start.
-func keepMax(s scheduler.Settings) int {
+// reservationsMax is how many blocked gangs of a pool have a reserved start.
+func reservationsMax(s scheduler.Settings) int {
 	switch {
 	case s.Passing == scheduler.NoPassing || s.Reservations < 0:
 		return 0
@@ -20,16 +20,16 @@ func keepMax(s scheduler.Settings) int {
 
 // filling reports whether a gang of a pool's queue is served when it is only about
 // filling what is left: the shortest first, whatever the place. That is so when
-// somebody before it waits without keeping nodes, or as many keep some as may.
-func (f *Futures) filling(before, keepers int) bool {
-	return before > keepers || keepers > 0 && keepers >= f.keepers
+// somebody before it waits without reserved nodes, or as many have some as may.
+func (f *Futures) filling(before, reserved int) bool {
+	return before > reserved || reserved > 0 && reserved >= f.reservationsMax
 }
 
-// keepersOf counts those of a turn that keep nodes in a pool's queue before a
+// reservedBefore counts those of a turn that have nodes reserved in a pool's queue before a
 // place.
-func (f *Futures) keepersOf(t *turn, pool string, place int) int {
+func (f *Futures) reservedBefore(t *turn, pool string, place int) int {
 	count := 0
-	for _, k := range t.kept {
+	for _, k := range t.reserved {
 		id, index := k.Job()
 		if at, ok := f.found[structs.AttemptKey{JobID: id, Subjob: index}]; ok && int(at) < f.queued {
 			if m := &f.members[at]; m.pool == pool && m.place < place {
@@ -43,7 +43,7 @@ func (f *Futures) keepersOf(t *turn, pool string, place int) int {
 // fills reports of each gang that started in a future whether it filled in. Those
 // of pools that are ordered by fair share keep their order.
 func (f *Futures) fills(u *future) []bool {
-	fills := make([]bool, len(u.holds))
+	fills := make([]bool, len(u.occupancies))
 	if f.strict {
 		return fills
 	}
@@ -71,7 +71,7 @@ func (f *Futures) fills(u *future) []bool {
 		for _, entry := range news {
 			if m := f.starter(u, entry); m != nil && !lines[m.pool].fair {
 				before := lines[m.pool].before(m.place)
-				fills[entry-1] = before > 0 && f.filling(before, f.keepersOf(t, m.pool, m.place))
+				fills[entry-1] = before > 0 && f.filling(before, f.reservedBefore(t, m.pool, m.place))
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func (f *Futures) starter(u *future, entry int32) *member {
 	if entry < 0 {
 		return nil
 	}
-	h := &u.holds[entry-1]
+	h := &u.occupancies[entry-1]
 	if m := &f.members[h.member]; int(h.member) < f.queued && !m.now && !m.stuck && u.starts[h.member] == h.from {
 		return m
 	}

@@ -11,23 +11,23 @@ import (
 
 // future is what happened in one future.
 type future struct {
-	starts  []structs.UnixNano // by queued member; 0: none until reached
-	holds   []hold             // in the order of their starts, those that run at now first
-	reached structs.UnixNano   // until when it was followed
-	ended   bool               // nothing happens after that
-	turns   []turn             // the first is now
-	log     []int32            // who came (hold + 1) and who left (minus that), in order
+	starts      []structs.UnixNano // by queued member; 0: none until reached
+	occupancies []occupancy        // in the order of their starts, those that run at now first
+	reached     structs.UnixNano   // until when it was followed
+	ended       bool               // nothing happens after that
+	turns       []turn             // the first is now
+	log         []int32            // who came (occupancy + 1) and who left (minus that), in order
 }
 
 // turn is the state after one pass, or after ends that called for none.
 type turn struct {
-	at   structs.UnixNano
-	log  int32            // how much of the log has happened
-	kept []scheduler.Kept // what blocked gangs keep
+	at       structs.UnixNano
+	log      int32                // how much of the log has happened
+	reserved []scheduler.Reserved // for blocked gangs
 }
 
-// hold is a gang on its nodes.
-type hold struct {
+// occupancy is a gang on its nodes.
+type occupancy struct {
 	member  int32
 	spec    int32
 	attempt uint64
@@ -52,17 +52,17 @@ func (u *future) sampleOf(i int) sample {
 type player struct {
 	*Futures
 	*future
-	index int // of the future
-	board *scheduler.Board
-	draw  Draw
-	at    structs.UnixNano
-	live  []int32 // hold by member + 1; 0: none
-	tries []int32 // starts by member
-	ends  endHeap
-	left  int    // queued members that have to start
-	again []bool // members that wait again
-	back  int    // how many they are
-	kept  []scheduler.Kept
+	index    int // of the future
+	board    *scheduler.Board
+	draw     Draw
+	at       structs.UnixNano
+	live     []int32 // occupancy by member + 1; 0: none
+	tries    []int32 // starts by member
+	ends     endHeap
+	left     int    // queued members that have to start
+	again    []bool // members that wait again
+	back     int    // how many they are
+	reserved []scheduler.Reserved
 }
 
 // play follows future i for at most so much work, see WorkMax, and reports how
@@ -126,11 +126,11 @@ func (p *player) run(work int) int {
 	return took
 }
 
-// reservedUntil is up to when estimated ends matter to those who keep nodes, with
+// reservedUntil is up to when estimated ends matter to those that have nodes reserved, with
 // as much again to spare.
 func (p *player) reservedUntil() structs.UnixNano {
 	until := p.at
-	for _, k := range p.turns[len(p.turns)-1].kept {
+	for _, k := range p.turns[len(p.turns)-1].reserved {
 		at := k.Until()
 		if at == 0 {
 			return never
@@ -152,14 +152,14 @@ func (p *player) turn(board *scheduler.Board) {
 	if p.only >= 0 {
 		return
 	}
-	if board != nil && p.keeping > 0 {
-		p.kept = board.Kept(p.kept[:0])
-		if last := len(p.turns) - 1; last >= 0 && slices.EqualFunc(p.kept, p.turns[last].kept, scheduler.Kept.Equal) {
-			t.kept = p.turns[last].kept
+	if board != nil && p.reservedLeft > 0 {
+		p.reserved = board.Reserved(p.reserved[:0])
+		if last := len(p.turns) - 1; last >= 0 && slices.EqualFunc(p.reserved, p.turns[last].reserved, scheduler.Reserved.Equal) {
+			t.reserved = p.turns[last].reserved
 		} else {
-			t.kept = slices.Clone(p.kept)
-			for _, k := range t.kept {
-				p.keeping -= len(k.Nodes())
+			t.reserved = slices.Clone(p.reserved)
+			for _, k := range t.reserved {
+				p.reservedLeft -= len(k.Nodes())
 			}
 		}
 	}
@@ -189,8 +189,8 @@ func (p *player) next() (structs.UnixNano, bool) {
 
 // stale reports whether an end belongs to a gang that others ended before.
 func (p *player) stale(e end) bool {
-	h := &p.holds[e.hold]
-	return h.to != e.at || p.live[h.member] != e.hold+1
+	h := &p.occupancies[e.index]
+	return h.to != e.at || p.live[h.member] != e.index+1
 }
 
 // advance goes on to the next time at which something happens, and ends what
@@ -210,15 +210,15 @@ func (p *player) advance(next structs.UnixNano) {
 		}
 		count++
 		past += int64(e.at - next)
-		m := &p.members[p.holds[e.hold].member]
-		p.live[p.holds[e.hold].member] = 0
-		p.log = append(p.log, -e.hold-1)
+		m := &p.members[p.occupancies[e.index].member]
+		p.live[p.occupancies[e.index].member] = 0
+		p.log = append(p.log, -e.index-1)
 		if p.done() {
 			continue // nobody asks the board any more
 		}
-		if m.gang.Again && p.holds[e.hold].placed == nil {
+		if m.gang.Again && p.occupancies[e.index].placed == nil {
 			p.board.Requeue(m.subjob.JobID, m.subjob.Index)
-			p.queueAgain(p.holds[e.hold].member)
+			p.queueAgain(p.occupancies[e.index].member)
 		} else {
 			p.board.End(m.subjob.JobID, m.subjob.Index)
 		}
@@ -242,7 +242,7 @@ func (p *player) windowEnd(at structs.UnixNano) structs.UnixNano {
 	return p.now.Add(time.Duration(windowLeast * math.Exp(step*grow) * float64(time.Second)))
 }
 
-// goesOn lets a gang that holds nodes at now end some time.
+// goesOn lets a gang that occupies nodes at now end some time.
 func (p *player) goesOn(k int32) {
 	m := &p.members[k]
 	g := &m.gang
@@ -254,16 +254,16 @@ func (p *player) goesOn(k int32) {
 	case known:
 		end = max(later(g.PlacedAt, runtime), p.now)
 	}
-	p.hold(hold{member: k, spec: int32(g.Spec), attempt: g.Attempt, from: g.PlacedAt, to: end})
+	p.occupy(occupancy{member: k, spec: int32(g.Spec), attempt: g.Attempt, from: g.PlacedAt, to: end})
 }
 
-// hold notes a gang on its nodes.
-func (p *player) hold(h hold) {
-	p.holds = append(p.holds, h)
-	p.log = append(p.log, int32(len(p.holds)))
-	p.live[h.member] = int32(len(p.holds))
+// occupy notes a gang on its nodes.
+func (p *player) occupy(h occupancy) {
+	p.occupancies = append(p.occupancies, h)
+	p.log = append(p.log, int32(len(p.occupancies)))
+	p.live[h.member] = int32(len(p.occupancies))
 	if h.to != never {
-		p.ends.push(end{h.to, int32(len(p.holds) - 1)})
+		p.ends.push(end{h.to, int32(len(p.occupancies) - 1)})
 	}
 }
 
@@ -305,7 +305,7 @@ func (p *player) yield(k int32, g *structs.GangPlan) time.Duration {
 		if !known || p.live[v] == 0 {
 			continue
 		}
-		h := &p.holds[p.live[v]-1]
+		h := &p.occupancies[p.live[v]-1]
 		h.to, h.cut = max(p.at, h.from), true
 		p.log = append(p.log, -p.live[v])
 		p.live[v] = 0
@@ -335,14 +335,14 @@ func (p *player) begin(k int32, g *structs.GangPlan, delay time.Duration) {
 	if runtime, known := p.draw.Runtime(m.job, m.subjob.Index, p.share(k), 0); known {
 		to = later(from, max(runtime, 0))
 	}
-	p.hold(hold{member: k, spec: int32(g.Spec), attempt: g.Attempt, from: from, to: to, placed: g.Placements})
+	p.occupy(occupancy{member: k, spec: int32(g.Spec), attempt: g.Attempt, from: from, to: to, placed: g.Placements})
 	p.board.Started(g.JobID, g.Subjob, from)
 }
 
 // resize lets a gang go on with another number of nodes: what it has left takes
 // that much longer or shorter.
 func (p *player) resize(k int32, g *structs.GangPlan) {
-	h := &p.holds[p.live[k]-1]
+	h := &p.occupancies[p.live[k]-1]
 	old := len(h.placed)
 	if h.placed == nil {
 		old = len(p.members[k].gang.Nodes)
@@ -353,7 +353,7 @@ func (p *player) resize(k int32, g *structs.GangPlan) {
 	}
 	h.to, h.cut = p.at, true
 	p.log = append(p.log, -p.live[k])
-	p.hold(hold{member: k, spec: int32(g.Spec), attempt: g.Attempt, from: p.at, to: to, placed: g.Placements})
+	p.occupy(occupancy{member: k, spec: int32(g.Spec), attempt: g.Attempt, from: p.at, to: to, placed: g.Placements})
 	p.board.Started(g.JobID, g.Subjob, p.at)
 }
 
@@ -374,17 +374,17 @@ func later(at structs.UnixNano, span time.Duration) structs.UnixNano {
 	return at.Add(span)
 }
 
-// end is when a hold ends.
+// end is when an occupancy ends.
 type end struct {
-	at   structs.UnixNano
-	hold int32
+	at    structs.UnixNano
+	index int32
 }
 
 // endHeap has the next end first.
 type endHeap []end
 
 func (h endHeap) less(i, j int) bool {
-	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].hold < h[j].hold
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].index < h[j].index
 }
 
 func (h *endHeap) push(e end) {

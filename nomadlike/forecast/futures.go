@@ -11,24 +11,24 @@ import (
 // Futures are the futures of a board as it was at one instant. One goroutine
 // at a time may use them.
 type Futures struct {
-	in      Input
-	now     structs.UnixNano
-	seed    uint64
-	horizon structs.UnixNano
-	times   Times
-	start   *scheduler.Board // the board before anything was placed at now
-	base    *scheduler.Board // after its passes at now
-	members []member         // the queue in order, then what runs
-	queued  int              // of members, those that wait
-	only    int              // the one of them that is asked about; -1: all
-	found   map[structs.AttemptKey]int32
-	strict  bool      // nobody passes anybody in a pool's queue
-	keepers int       // blocked gangs of a pool that keep nodes
-	coarse  bool      // ends that are close to each other count as one
-	shares  []float64 // by member and future
-	futures []future
-	keeping int   // kept nodes that may still be noted in turns
-	known   *view // for those who come later; nil: not asked for yet
+	in              Input
+	now             structs.UnixNano
+	seed            uint64
+	horizon         structs.UnixNano
+	times           Times
+	start           *scheduler.Board // the board before anything was placed at now
+	base            *scheduler.Board // after its passes at now
+	members         []member         // the queue in order, then what runs
+	queued          int              // of members, those that wait
+	only            int              // the one of them that is asked about; -1: all
+	found           map[structs.AttemptKey]int32
+	strict          bool      // nobody passes anybody in a pool's queue
+	reservationsMax int       // blocked gangs of a pool that have nodes reserved
+	coarse          bool      // ends that are close to each other count as one
+	shares          []float64 // by member and future
+	futures         []future
+	reservedLeft    int   // reserved nodes that may still be noted in turns
+	known           *view // for those who come later; nil: not asked for yet
 }
 
 // member is a subjob that waits or runs at now.
@@ -68,7 +68,7 @@ func prepare(in Input, now structs.UnixNano, seed uint64) *Futures {
 		start: in.Board.Clone(), only: -1, found: make(map[structs.AttemptKey]int32),
 	}
 	settings := f.start.Settings()
-	f.strict, f.keepers = settings.Passing == scheduler.NoPassing, keepMax(settings)
+	f.strict, f.reservationsMax = settings.Passing == scheduler.NoPassing, reservationsMax(settings)
 	settings.Quiet = false
 	f.start.SetSettings(settings)
 	for q := range f.start.Queued() {
@@ -148,7 +148,7 @@ func (f *Futures) follow() {
 	f.coarse = count > 1 && !f.in.Exact && !f.strict
 	f.shares = chances(f.seed, f.members, count)
 	f.futures = make([]future, count)
-	f.keeping = keptMax
+	f.reservedLeft = reservedMax
 	work := WorkMax
 	for i := range f.futures {
 		work -= f.play(i, work/(count-i))

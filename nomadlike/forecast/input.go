@@ -29,9 +29,9 @@ const (
 	runningPerWork = 5
 	// futuresLeast is to how few futures a look with very many gangs is cut down.
 	futuresLeast = 8
-	// keptMax bounds the nodes kept by blocked gangs that are remembered, over all
-	// turns of all futures. Beyond it a new job is forecast as if nobody kept any.
-	keptMax = 2 << 20
+	// reservedMax bounds the nodes reserved for blocked gangs that are remembered, over all
+	// turns of all futures. Beyond it a new job is forecast as if none were reserved.
+	reservedMax = 2 << 20
 	// windowShare is how close ends are that count as one, as a share of the time
 	// from now on.
 	windowShare = 0.02
@@ -77,8 +77,8 @@ type Times interface {
 
 // Draw is one possible future of run times.
 type Draw interface {
-	// Runtime reports how long a gang of the subjob holds its nodes in this future,
-	// when it has held them for elapsed already; elapsed is included. share is an
+	// Runtime reports how long a gang of the subjob uses its nodes in this future,
+	// when it has used them for elapsed already; elapsed is included. share is an
 	// even chance between 0 and 1 that is the gang's own in this future. False: it
 	// ends at a time that nobody knows.
 	Runtime(job *structs.Job, subjob int, share float64, elapsed time.Duration) (time.Duration, bool)

@@ -95,7 +95,7 @@ func (f *Futures) immediate(job *structs.Job, got *probe) bool {
 	// Of a VIP job's machines, some may be waited for.
 	for i := range got.gang.Placements {
 		id := got.gang.Placements[i].NodeID
-		if _, usage := f.base.Node(id); usage != nil && usage.NominatedFor != "" || f.kept(id) {
+		if _, usage := f.base.Node(id); usage != nil && usage.NominatedFor != "" || f.usedByEnded(id) {
 			return false
 		}
 		for k := range f.members {
@@ -108,9 +108,9 @@ func (f *Futures) immediate(job *structs.Job, got *probe) bool {
 	return true
 }
 
-// kept reports whether a node holds more than what runs there, such as an
+// usedByEnded reports whether more uses a node than what runs there, such as an
 // allocation that has failed and is held for people to look at: nobody ends that.
-func (f *Futures) kept(id string) bool {
+func (f *Futures) usedByEnded(id string) bool {
 	_, usage := f.base.Node(id)
 	if usage == nil || usage.Allocs == 0 {
 		return false
@@ -303,20 +303,20 @@ func (f *Futures) machines(job *structs.Job, got *probe) []sample {
 			chosen[int32(at)] = true
 		}
 	}
-	kept := false
+	blocked := false
 	for at := range chosen {
-		kept = kept || f.kept(g.sites[at].node.ID)
+		blocked = blocked || f.usedByEnded(g.sites[at].node.ID)
 	}
 	samples := make([]sample, len(f.futures))
 	for k := range samples {
-		if kept { // until somebody lets go of it
+		if blocked { // until somebody lets go of it
 			samples[k] = sample{at: f.horizon, open: true, end: true}
 			continue
 		}
 		u := &f.futures[k]
 		s, stops := sample{at: f.now}, time.Duration(0)
-		for i := range u.holds {
-			h := &u.holds[i]
+		for i := range u.occupancies {
+			h := &u.occupancies[i]
 			m := &f.members[h.member]
 			if h.placed != nil && !(m.subjob.Nomination != nil && int(h.member) < f.queued) {
 				continue

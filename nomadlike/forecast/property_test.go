@@ -303,7 +303,7 @@ func TestNewcomerMatchesReplay(t *testing.T) {
 		}
 		slow := f.replay(job)
 		for i := range slow {
-			if slices.ContainsFunc(f.futures[i].holds, func(h hold) bool { return h.cut }) {
+			if slices.ContainsFunc(f.futures[i].occupancies, func(h occupancy) bool { return h.cut }) {
 				continue // what is preempted comes back beside the newcomer: a good guess, too
 			}
 			if fast[i] != slow[i] {

@@ -13,7 +13,7 @@ import (
 
 // newcomer is a job that is put into the traces of the futures, under one of
 // its alternatives. It starts after the first turn at which enough nodes have
-// room for it that nobody keeps from it. That is exactly when the scheduler
+// room for it that is not reserved for others. That is exactly when the scheduler
 // would start it if
 //
 //   - it stands behind everybody who waits; those behind it are taken to start
@@ -25,17 +25,17 @@ import (
 // In other cases it is a good guess.
 type newcomer struct {
 	*Futures
-	job    *structs.Job
-	spec   int
-	least  int // nodes
-	span   time.Duration
-	pool   string
-	place  int // in its pool's queue, among those that wait, from 1
-	tests  []test
-	behind []bool // members that stand behind it
-	ahead  int    // members that wait before it in its queue
-	record *structs.Project
-	held   structs.QuotaUsage // by its project at now; nil: nobody counts
+	job        *structs.Job
+	spec       int
+	least      int // nodes
+	span       time.Duration
+	pool       string
+	place      int // in its pool's queue, among those that wait, from 1
+	tests      []test
+	behind     []bool // members that stand behind it
+	ahead      int    // members that wait before it in its queue
+	record     *structs.Project
+	quotaUsage structs.QuotaUsage // by its project at now; nil: nobody counts
 }
 
 // test is what a rank needs of one node.
@@ -92,15 +92,15 @@ func (f *Futures) newcomerOf(job *structs.Job, subjob *structs.Subjob, spec int,
 		}
 	}
 	if n.record = f.base.Project(job.Project); n.record != nil && len(n.record.Quotas) > 0 {
-		n.held = structs.QuotaUsage{}
+		n.quotaUsage = structs.QuotaUsage{}
 		if usage := f.base.ProjectUsage(job.Project); usage != nil {
-			n.held = usage.QuotaUsage
+			n.quotaUsage = usage.QuotaUsage
 		}
 	}
 	return n
 }
 
-// able reports whether a rank may stand on a node, whatever the node holds.
+// able reports whether a rank may stand on a node, whatever the node runs.
 func (f *Futures) able(job *structs.Job, spec structs.Resources, node *structs.Node) bool {
 	return feasible.Open(job, spec, node, f.base.Pool(node.PoolName()))
 }
@@ -136,18 +136,18 @@ func fits(asks []ask, free uint64) bool {
 // scan walks the trace of one future.
 type scan struct {
 	*newcomer
-	view   *view
-	index  int
-	future *future
-	before int     // members before the newcomer in its queue that wait
-	fills  bool    // the newcomer fills in, should it start after this turn
-	later  []int32 // entries of the log that count when it has not started
-	absent []bool  // by hold: it never came, because the newcomer stands before it
-	free   []room
-	state  []uint8 // by node: how much of a rank fits
-	count  [3]int  // of able nodes, by state
-	shut   []bool  // nominated for others that have not started yet
-	held   structs.QuotaUsage
+	view       *view
+	index      int
+	future     *future
+	before     int     // members before the newcomer in its queue that wait
+	fills      bool    // the newcomer fills in, should it start after this turn
+	later      []int32 // entries of the log that count when it has not started
+	absent     []bool  // by occupancy: it never came, because the newcomer stands before it
+	free       []room
+	state      []uint8 // by node: how much of a rank fits
+	count      [3]int  // of able nodes, by state
+	shut       []bool  // nominated for others that have not started yet
+	quotaUsage structs.QuotaUsage
 }
 
 // How much of a rank fits on a node.
@@ -170,7 +170,7 @@ func (n *newcomer) samples(from int) []sample {
 
 // through finds the start in one future.
 func (s *scan) through(index, from int) sample {
-	s.index, s.future, s.held = index, &s.futures[index], s.newcomer.held
+	s.index, s.future, s.quotaUsage = index, &s.futures[index], s.newcomer.quotaUsage
 	s.begin()
 	done := int32(0)
 	for i := range s.future.turns {
@@ -194,20 +194,20 @@ func (s *scan) through(index, from int) sample {
 // turn lets happen what happened in a turn before the newcomer had its chance.
 func (s *scan) turn(t *turn, news []int32) {
 	for _, entry := range news {
-		if m := s.starter(s.future, entry); m != nil && m.pool == s.pool && !s.behind[s.future.holds[entry-1].member] {
+		if m := s.starter(s.future, entry); m != nil && m.pool == s.pool && !s.behind[s.future.occupancies[entry-1].member] {
 			s.before--
 		}
 	}
-	s.fills = !s.strict && s.filling(s.before, s.keepersOf(t, s.pool, s.place))
+	s.fills = !s.strict && s.filling(s.before, s.reservedBefore(t, s.pool, s.place))
 	for _, entry := range news {
-		hold := max(entry, -entry) - 1
+		index := max(entry, -entry) - 1
 		switch {
-		case s.absent[hold]:
-		case entry < 0 && slices.Contains(s.later, hold+1):
+		case s.absent[index]:
+		case entry < 0 && slices.Contains(s.later, index+1):
 			s.later = append(s.later, entry)
-		case entry > 0 && s.comesLater(hold):
-			if h := &s.future.holds[hold]; s.behind[h.member] && !s.fills {
-				s.absent[hold] = true // the newcomer keeps its nodes from then on
+		case entry > 0 && s.comesLater(index):
+			if h := &s.future.occupancies[index]; s.behind[h.member] && !s.fills {
+				s.absent[index] = true // the newcomer keeps its nodes from then on
 			} else {
 				s.later = append(s.later, entry)
 			}
@@ -219,8 +219,8 @@ func (s *scan) turn(t *turn, news []int32) {
 
 // comesLater reports whether a gang that started in this turn would have been
 // served after the newcomer.
-func (s *scan) comesLater(hold int32) bool {
-	h := &s.future.holds[hold]
+func (s *scan) comesLater(index int32) bool {
+	h := &s.future.occupancies[index]
 	m := &s.members[h.member]
 	switch {
 	case h.placed == nil:
@@ -228,7 +228,7 @@ func (s *scan) comesLater(hold int32) bool {
 	case s.behind[h.member]:
 		return !s.fills || m.span == 0 || m.span >= s.span || m.pool != s.pool || m.job.Priority.Rank() < s.job.Priority.Rank()
 	}
-	return s.fills && s.view.fills[s.index][hold] && m.pool == s.pool && m.job.Priority.Rank() == s.job.Priority.Rank() &&
+	return s.fills && s.view.fills[s.index][index] && m.pool == s.pool && m.job.Priority.Rank() == s.job.Priority.Rank() &&
 		s.span > 0 && (m.span == 0 || m.span > s.span)
 }
 
@@ -239,7 +239,7 @@ func (s *scan) begin() {
 		s.free, s.state, s.shut = make([]room, len(sites)), make([]uint8, len(sites)), make([]bool, len(sites))
 	}
 	s.count, s.before, s.later = [3]int{}, s.ahead, s.later[:0]
-	s.absent = slices.Grow(s.absent[:0], len(s.future.holds))[:len(s.future.holds)]
+	s.absent = slices.Grow(s.absent[:0], len(s.future.occupancies))[:len(s.future.occupancies)]
 	clear(s.absent)
 	for at := range sites {
 		s.free[at], s.shut[at] = sites[at].free, sites[at].nominatedFor != ""
@@ -265,12 +265,12 @@ func (s *scan) test(at int32) uint8 {
 
 // happen lets a gang come or go.
 func (s *scan) happen(entry int32) {
-	hold, sign := entry-1, int64(-1)
+	index, sign := entry-1, int64(-1)
 	if entry < 0 {
-		hold, sign = -entry-1, +1
+		index, sign = -entry-1, +1
 	}
-	h := &s.future.holds[hold]
-	parts := s.view.of(s.index, s.future, hold)
+	h := &s.future.occupancies[index]
+	parts := s.view.of(s.index, s.future, index)
 	for i := range parts {
 		p := &parts[i]
 		free := &s.free[p.at]
@@ -288,20 +288,20 @@ func (s *scan) happen(entry int32) {
 			}
 		}
 	}
-	if s.held != nil && s.members[h.member].job.Project == s.job.Project {
-		s.hold(h, parts, sign)
+	if s.quotaUsage != nil && s.members[h.member].job.Project == s.job.Project {
+		s.countQuota(h, parts, sign)
 	}
 }
 
-// hold keeps count of what the project holds.
-func (s *scan) hold(h *hold, parts []part, sign int64) {
+// countQuota keeps count of what the project uses.
+func (s *scan) countQuota(h *occupancy, parts []part, sign int64) {
 	job := s.members[h.member].job
 	for i := range parts {
-		held := quotaUsageOf(job.SpecOf(int(h.spec), i, len(parts)), s.view.sites[parts[i].at].node, parts[i].devices)
+		used := quotaUsageOf(job.SpecOf(int(h.spec), i, len(parts)), s.view.sites[parts[i].at].node, parts[i].devices)
 		if sign < 0 {
-			s.held = s.held.Add(held)
+			s.quotaUsage = s.quotaUsage.Add(used)
 		} else {
-			s.held = s.held.Sub(held)
+			s.quotaUsage = s.quotaUsage.Sub(used)
 		}
 	}
 }
@@ -321,7 +321,7 @@ func (s *scan) starts(t *turn) bool {
 		return false
 	}
 	count := s.count
-	for _, k := range t.kept {
+	for _, k := range t.reserved {
 		if gone(k, s.job, s.span, t.at) {
 			continue
 		}
@@ -350,20 +350,20 @@ func (s *scan) starts(t *turn) bool {
 }
 
 // gone reports whether a job that starts now, and runs for span as it is believed,
-// is out of the way when those who keep nodes are to start there. A span of 0 is
+// is out of the way when those that have nodes reserved are to start there. A span of 0 is
 // not known.
-func gone(k scheduler.Kept, job *structs.Job, span time.Duration, now structs.UnixNano) bool {
+func gone(k scheduler.Reserved, job *structs.Job, span time.Duration, now structs.UnixNano) bool {
 	limit := job.TimeLimit.Std()
 	return span > 0 && later(now, span) <= k.Until() && (!k.Bounded() || limit > 0 && later(now, limit) <= k.Until())
 }
 
 // tookSpare is what a gang that started in this turn took of what is spare on a
-// kept node.
-func (s *scan) tookSpare(entry, at int32, now structs.UnixNano, k scheduler.Kept) (took capacity.Amount) {
+// reserved node.
+func (s *scan) tookSpare(entry, at int32, now structs.UnixNano, k scheduler.Reserved) (took capacity.Amount) {
 	if entry < 0 {
 		return took
 	}
-	m := &s.members[s.future.holds[entry-1].member]
+	m := &s.members[s.future.occupancies[entry-1].member]
 	if gone(k, m.job, m.span, now) {
 		return took // it ends before the spare matters
 	}
@@ -401,9 +401,9 @@ func (s *scan) together(*turn) bool {
 	return false
 }
 
-// quota reports whether the project may hold the newcomer too.
+// quota reports whether the project may have the newcomer too.
 func (s *scan) quota() bool {
-	if s.held == nil {
+	if s.quotaUsage == nil {
 		return true
 	}
 	at := slices.Index(s.state, fitsFull)
@@ -421,5 +421,5 @@ func (s *scan) quota() bool {
 	for key, amount := range one {
 		more[key] = amount * int64(s.least)
 	}
-	return structs.QuotaProblem(s.record, &structs.ProjectUsage{QuotaUsage: s.held}, more) == nil
+	return structs.QuotaProblem(s.record, &structs.ProjectUsage{QuotaUsage: s.quotaUsage}, more) == nil
 }

@@ -28,15 +28,15 @@ func (f *Futures) Timeline(horizon structs.Duration, wanted func(*structs.Node) 
 	return f.Draw().Timeline(horizon, wanted)
 }
 
-// drawHolds draws the gangs of the most typical future.
-func (f *Futures) drawHolds(to structs.UnixNano, put func(string, Bar)) {
+// drawOccupancies draws the gangs of the most typical future.
+func (f *Futures) drawOccupancies(to structs.UnixNano, put func(string, Bar)) {
 	if len(f.futures) == 0 {
 		return
 	}
 	u := &f.futures[f.typical()]
 	ends := f.ends()
-	for i := range u.holds {
-		h := &u.holds[i]
+	for i := range u.occupancies {
+		h := &u.occupancies[i]
 		if h.from > to || h.to <= f.now && h.to != never && h.placed != nil {
 			continue
 		}
@@ -65,15 +65,15 @@ func (f *Futures) drawHolds(to structs.UnixNano, put func(string, Bar)) {
 	}
 }
 
-// span of ends of a member's first hold over all futures; 0: not known.
+// span of ends of a member's first occupancy over all futures; 0: not known.
 type spread struct{ p50, p90 structs.UnixNano }
 
 func (f *Futures) ends() []spread {
 	all := make([][]structs.UnixNano, len(f.members))
 	seen := make([]int, len(f.members))
 	for k := range f.futures {
-		for i := range f.futures[k].holds {
-			if h := &f.futures[k].holds[i]; seen[h.member] == k {
+		for i := range f.futures[k].occupancies {
+			if h := &f.futures[k].occupancies[i]; seen[h.member] == k {
 				seen[h.member] = k + 1
 				all[h.member] = append(all[h.member], h.to)
 			}
@@ -125,7 +125,7 @@ func (f *Futures) typical() int {
 	return best
 }
 
-// drawReserved draws the nodes that blocked gangs keep.
+// drawReserved draws the nodes that blocked gangs have reserved.
 func (f *Futures) drawReserved(to structs.UnixNano, put func(string, Bar)) {
 	for _, r := range f.base.Reservations() {
 		at, ok := f.found[keyOf(r.JobID, r.Subjob)]

@@ -11,10 +11,10 @@ import (
 // in numbers that can be added up quickly.
 type view struct {
 	sites []site   // by node number; those without a node are nobody's
-	known [][]part // by member that holds nodes at now
-	parts [][]part // by future: those of its holds, one after the other
+	known [][]part // by member that occupies nodes at now
+	parts [][]part // by future: those of its occupancies, one after the other
 	from  [][]int32
-	fills [][]bool // by future and hold: it began though others before it in its queue waited
+	fills [][]bool // by future and occupancy: it began though others before it in its queue waited
 }
 
 // site is a node.
@@ -62,7 +62,7 @@ func (f *Futures) view() *view {
 		at, _ := f.base.NodeIndex(node.ID)
 		free := uint64(0)
 		for i := range node.Devices {
-			if d := &node.Devices[i]; i < 64 && d.Healthy && !holds(usage, d.ID) {
+			if d := &node.Devices[i]; i < 64 && d.Healthy && !uses(usage, d.ID) {
 				free |= 1 << i
 			}
 		}
@@ -77,9 +77,9 @@ func (f *Futures) view() *view {
 	for k := range f.futures {
 		u := &f.futures[k]
 		var parts []part
-		from := make([]int32, 1, len(u.holds)+1)
-		for i := range u.holds {
-			h := &u.holds[i]
+		from := make([]int32, 1, len(u.occupancies)+1)
+		for i := range u.occupancies {
+			h := &u.occupancies[i]
 			if h.placed != nil {
 				parts = g.partsOf(f, f.members[h.member].job, int(h.spec), h.placed, parts)
 			}
@@ -91,12 +91,12 @@ func (f *Futures) view() *view {
 	return g
 }
 
-func holds(usage *structs.Usage, device string) bool {
+func uses(usage *structs.Usage, device string) bool {
 	if usage == nil {
 		return false
 	}
-	_, held := usage.Devices[device]
-	return held
+	_, used := usage.Devices[device]
+	return used
 }
 
 // partsOf appends what the ranks of a gang take.
@@ -107,7 +107,7 @@ func (g *view) partsOf(f *Futures, job *structs.Job, spec int, placed []structs.
 			continue
 		}
 		r := job.SpecOf(spec, rank, len(placed))
-		held, devices := uint64(0), g.sites[at].node.Devices
+		used, devices := uint64(0), g.sites[at].node.Devices
 		next := 0 // they are mostly listed in the node's order
 		for _, id := range placed[rank].Devices {
 			for range devices {
@@ -117,22 +117,22 @@ func (g *view) partsOf(f *Futures, job *structs.Job, spec int, placed []structs.
 				}
 				if devices[i].ID == id {
 					if i < 64 && devices[i].Healthy {
-						held |= 1 << i
+						used |= 1 << i
 					}
 					break
 				}
 			}
 		}
-		parts = append(parts, part{int32(at), roomOf(r.Amount(), held)})
+		parts = append(parts, part{int32(at), roomOf(r.Amount(), used)})
 	}
 	return parts
 }
 
-// of returns what a hold of a future takes.
-func (g *view) of(future int, u *future, hold int32) []part {
-	h := &u.holds[hold]
+// of returns what an occupancy of a future takes.
+func (g *view) of(future int, u *future, index int32) []part {
+	h := &u.occupancies[index]
 	if h.placed == nil {
 		return g.known[h.member]
 	}
-	return g.parts[future][g.from[future][hold]:g.from[future][hold+1]]
+	return g.parts[future][g.from[future][index]:g.from[future][index+1]]
 }

@@ -300,7 +300,7 @@ func (t *twin) compareCounts(r *rapid.T, f *Floor, need *Need, job *structs.Job,
 		r.Fatalf("%d nodes fit, the twin says %d", got, fits)
 	}
 	s := f.Shortage(need, o.on(f))
-	if s.Able != able || s.Room != room || s.Room+s.Kept+len(s.Full) != able {
+	if s.Able != able || s.Room != room || s.Room+s.Reserved+len(s.Full) != able {
 		r.Fatalf("shortage %+v, want %d able and %d with room", s, able, room)
 	}
 	if outlook := f.Outlook(need); outlook.Able != able || outlook.Built < able || outlook.Known != len(t.nodes) {

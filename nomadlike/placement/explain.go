@@ -14,11 +14,11 @@ import (
 
 // Shortage reports how the nodes that could hold a rank stand now.
 type Shortage struct {
-	Able  int    // nodes that take new work and could hold a rank if they held nothing
-	Room  int    // of these, have room now
-	Kept  int    // of these, have room now, but Options.Avoid or a nomination keeps them for others
-	Lacks []Lack // what the others are short of, the commonest first
-	Full  []int  // indexes of the others, in floor order
+	Able     int    // nodes that take new work and could hold a rank if they held nothing
+	Room     int    // of these, have room now
+	Reserved int    // of these, have room now, but Options.Avoid or a nomination keeps them for others
+	Lacks    []Lack // what the others are short of, the commonest first
+	Full     []int  // indexes of the others, in floor order
 }
 
 // LackMachine is the lack of VIP jobs on machines that hold something yet, and of
@@ -54,7 +54,7 @@ func (f *Floor) Shortage(need *Need, options Options) Shortage {
 			default:
 				what := q.lack(pos)
 				if what == "" {
-					s.Kept++
+					s.Reserved++
 					continue
 				}
 				s.Lacks = count(s.Lacks, what, 1)

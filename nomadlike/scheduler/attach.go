@@ -13,13 +13,13 @@ import (
 type project struct {
 	name   string
 	record *structs.Project      // nil: no record
-	usage  *structs.ProjectUsage // replaced, never changed; nil: holds nothing
+	usage  *structs.ProjectUsage // replaced, never changed; nil: uses nothing
 
-	nominated structs.QuotaUsage // what nominations will hold; replaced, never changed
-	kept      bool               // quota is kept for one of its gangs, as of the newest walk
+	nominated     structs.QuotaUsage // what nominations will use; replaced, never changed
+	quotaReserved bool               // quota is reserved for one of its gangs, as of the newest walk
 }
 
-// due is what the project holds, and what is nominated for it.
+// due is what the project uses, and what is nominated for it.
 func (p *project) due() *structs.ProjectUsage {
 	if len(p.nominated) == 0 {
 		return p.usage
@@ -42,13 +42,13 @@ func (a *accounts) projectOf(name string) int32 {
 	return id
 }
 
-// counts reports whether anybody asks what the project holds.
+// counts reports whether anybody asks what the project uses.
 func (p *project) counts() bool { return p.record != nil && len(p.record.Quotas) > 0 }
 
-// hold adds sign times held to what the project holds.
-func (b *Board) hold(project int32, held structs.QuotaUsage, sign int) {
+// countQuota adds sign times used to what the project uses.
+func (b *Board) countQuota(project int32, used structs.QuotaUsage, sign int) {
 	p := &b.accounts.projects[project]
-	if held == nil {
+	if used == nil {
 		return
 	}
 	usage := structs.ProjectUsage{Project: p.name}
@@ -56,9 +56,9 @@ func (b *Board) hold(project int32, held structs.QuotaUsage, sign int) {
 		usage = *p.usage
 	}
 	if sign > 0 {
-		usage.QuotaUsage = usage.QuotaUsage.Add(held)
+		usage.QuotaUsage = usage.QuotaUsage.Add(used)
 	} else {
-		usage.QuotaUsage = usage.QuotaUsage.Sub(held)
+		usage.QuotaUsage = usage.QuotaUsage.Sub(used)
 		b.queue.soilAll()
 	}
 	p.usage = &usage
@@ -123,7 +123,7 @@ func (b *Board) newEntry(job *structs.Job, subjob *structs.Subjob) entry {
 }
 
 // attach lets an entry have its effect on the board: its place in the queue, or
-// what it holds. take: the floor and its project do not count its seats yet.
+// what it uses. take: the floor and its project do not count its seats yet.
 func (b *Board) attach(id int32, take bool) {
 	e := &b.queue.entries[id]
 	switch e.stand {
@@ -171,7 +171,7 @@ func (b *Board) settle(id int32, take bool) {
 	b.queue.runs = append(b.queue.runs, run{entry: id})
 	if take {
 		b.nodes.floor.Take(e.gang.seats)
-		b.hold(e.project, e.gang.held, +1)
+		b.countQuota(e.project, e.gang.quotaUsage, +1)
 	}
 	for rank := range e.gang.seats {
 		at := int32(e.gang.seats[rank].Index())
@@ -201,7 +201,7 @@ func (b *Board) unsettle(id int32, give bool) {
 	e.run = -1
 	if give {
 		b.nodes.floor.Give(e.gang.seats)
-		b.hold(e.project, e.gang.held, -1)
+		b.countQuota(e.project, e.gang.quotaUsage, -1)
 	}
 	for rank := range e.gang.seats {
 		at := int32(e.gang.seats[rank].Index())
@@ -226,8 +226,8 @@ func (b *Board) unsettle(id int32, give bool) {
 func (b *Board) addNomination(id int32) {
 	e := &b.queue.entries[id]
 	b.promises.nominations = append(b.promises.nominations, id)
-	if p := &b.accounts.projects[e.project]; e.nomination.held != nil {
-		p.nominated = p.nominated.Add(e.nomination.held)
+	if p := &b.accounts.projects[e.project]; e.nomination.quotaUsage != nil {
+		p.nominated = p.nominated.Add(e.nomination.quotaUsage)
 	}
 	for _, at := range e.nomination.nodes {
 		b.nodes.states[at].nominatedFor = e.key()
@@ -238,8 +238,8 @@ func (b *Board) addNomination(id int32) {
 func (b *Board) dropNomination(id int32) {
 	e := &b.queue.entries[id]
 	b.promises.nominations = without(b.promises.nominations, id)
-	if p := &b.accounts.projects[e.project]; e.nomination.held != nil {
-		p.nominated = p.nominated.Sub(e.nomination.held)
+	if p := &b.accounts.projects[e.project]; e.nomination.quotaUsage != nil {
+		p.nominated = p.nominated.Sub(e.nomination.quotaUsage)
 		b.queue.soilAll()
 	}
 	for _, at := range e.nomination.nodes {
@@ -251,11 +251,11 @@ func (b *Board) dropNomination(id int32) {
 	}
 }
 
-// heldAsNominated is what a nomination will count in its project's quota, beyond what
-// the gang that changes its size holds already. Devices are those of the empty
+// usageAsNominated is what a nomination will count in its project's quota, beyond what
+// the gang that changes its size uses already. Devices are those of the empty
 // nodes where the nomination names none.
-func (ns *nodes) heldAsNominated(e *entry, spec int, placed []structs.RankPlacement) structs.QuotaUsage {
-	held := structs.QuotaUsage{}
+func (ns *nodes) usageAsNominated(e *entry, spec int, placed []structs.RankPlacement) structs.QuotaUsage {
+	used := structs.QuotaUsage{}
 	for rank := range placed {
 		at, ok := ns.floor.Index(placed[rank].NodeID)
 		if !ok {
@@ -265,15 +265,15 @@ func (ns *nodes) heldAsNominated(e *entry, spec int, placed []structs.RankPlacem
 		if len(devices) == 0 {
 			devices, _ = feasible.ChooseDevices(node, nil, of.Devices)
 		}
-		held = held.Add(structs.QuotaUsageOf(of, node, devices))
+		used = used.Add(structs.QuotaUsageOf(of, node, devices))
 	}
 	if e.gang != nil {
-		held = held.Sub(e.gang.held)
-		for key, amount := range held {
-			held[key] = max(amount, 0)
+		used = used.Sub(e.gang.quotaUsage)
+		for key, amount := range used {
+			used[key] = max(amount, 0)
 		}
 	}
-	return held
+	return used
 }
 
 // newGang describes a gang that gets seats now.
@@ -295,7 +295,7 @@ func (b *Board) newGang(e *entry, spec int, attempt uint64, seats []placement.Se
 				g.pool = node.PoolName()
 			}
 			if counts {
-				g.held = g.held.Add(structs.QuotaUsageOf(r, node, placed[rank].Devices))
+				g.quotaUsage = g.quotaUsage.Add(structs.QuotaUsageOf(r, node, placed[rank].Devices))
 			}
 		}
 	}

@@ -16,7 +16,7 @@ import (
 //	live:     Sync(snapshot) → Pass → propose the plan → Sync(newer) → …
 //	virtual:  Clone → Submit, End, PutNode … → Pass → Submit, End … → Pass → …
 //
-// Pass holds what it places on the board, so that the next pass sees it; Sync
+// Pass puts what it places on the board, so that the next pass sees it; Sync
 // drops whatever the newest state does not confirm. A board belongs to one
 // goroutine at a time; clones are independent of each other.
 type Board struct {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// accounts is the part of a board that knows the projects: what they hold, and
+// accounts is the part of a board that knows the projects: what they use, and
 // what they have spent since the newest pass.
 type accounts struct {
 	projects      []project

@@ -14,7 +14,7 @@ type nodes struct {
 	occupants    []occupant
 	freeOccupant int32 // first free record, -1: none
 	builds       builds
-	built        uint64             // rises when what nodes could hold when empty changes
+	built        uint64             // rises when what nodes could run when empty changes
 	listed       bool               // the lists of nodes are up to date
 	every        []int32            // all, by id
 	byPartition  [][]int32          // and of each partition queue's pool; the lists are replaced, never changed

@@ -23,7 +23,7 @@
 //	borrowed, then submission or fair share
 //
 //	over a ceiling of the pool ────────────────────► waits, blocks nobody
-//	over a quota ──────────────────────────────────► waits; the first of its project keeps its amount
+//	over a quota ──────────────────────────────────► waits; the first of its project reserves its amount
 //	larger than the cluster, or than what is ready ► waits, blocks nobody, says so
 //	room for all its nodes ────────────────────────► starts; elastic ones with what there is
 //	others must yield to it, and it then fits ─────► nominated for their nodes
@@ -33,8 +33,8 @@
 // Behind them a gang starts only if it delays no reservation: it ends before the
 // reserved start, or takes nothing that the reserved gang will need. Time limits
 // bound how long a gang is taken to run, estimates decide. A reserved start that
-// slips too far is kept by force, so that no gang starves when estimates are wrong
-// again and again. Quota is kept in the same two forms, see quotaHold. When all
+// slips too far is reserved by force, so that no gang starves when estimates are wrong
+// again and again. Quota is reserved in the same two forms, see quotaReservation. When all
 // reservations are made, the shortest fill in first. Nothing is ever half placed.
 //
 // Why it is fast: entries that are alike to the scheduler stand in one group, so
@@ -44,7 +44,7 @@
 // shapes that ask.
 //
 // Limits: quotas and ceilings aside, a gang is weighed against one alternative at
-// a time. A quota of one model of devices is kept only for gangs that name it.
+// a time. A quota of one model of devices is reserved only for gangs that name it.
 // Reserved nodes are picked by when they are free, not by how close they stand.
 // Devices are counted whatever their kind where only times are estimated. Estimates
 // of running gangs are renewed at certain ages, not at every pass.

@@ -32,7 +32,7 @@ func (b *Board) Withdraw(jobID string, subjob int) bool {
 	return true
 }
 
-// End frees what a running subjob holds and forgets it; false: it does not run.
+// End frees what a running subjob uses and forgets it; false: it does not run.
 // The next pass books what it used, for fair share.
 func (b *Board) End(jobID string, subjob int) bool {
 	id, ok := b.queue.found.find(b.queue.entries, jobID, subjob)
@@ -85,7 +85,7 @@ func (b *Board) Started(jobID string, subjob int, at structs.UnixNano) bool {
 	return true
 }
 
-// PutNode makes or changes a node and what it holds, which counts the gangs on
+// PutNode makes or changes a node and what it uses, which counts the gangs on
 // the board; a nil node removes it. Gangs on it are not ended.
 func (b *Board) PutNode(id string, node *structs.Node, usage *structs.Usage) {
 	before, known := b.nodes.floor.Index(id)
@@ -141,7 +141,7 @@ func (b *Board) unseat(id, at int32) {
 	b.settle(id, false)
 }
 
-// NodeUsage is what a node holds on the board now, for PutNode; nil: nothing,
+// NodeUsage is what a node runs on the board now, for PutNode; nil: nothing,
 // or no such node.
 func (b *Board) NodeUsage(id string) *structs.Usage {
 	_, usage := b.nodes.floor.Node(id)
@@ -177,17 +177,17 @@ func (b *Board) PutProject(name string, record *structs.Project) {
 	}
 	for _, r := range b.queue.runs { // those that nobody counted before
 		e := &b.queue.entries[r.entry]
-		if e.project != id || e.gang.held != nil {
+		if e.project != id || e.gang.quotaUsage != nil {
 			continue
 		}
 		own := *e.gang
 		for rank, placed := range b.nodes.floor.Placements(own.seats) {
 			if node := b.nodes.states[own.seats[rank].Index()].node; node != nil {
-				own.held = own.held.Add(structs.QuotaUsageOf(e.job.SpecOf(own.spec, rank, len(own.seats)), node, placed.Devices))
+				own.quotaUsage = own.quotaUsage.Add(structs.QuotaUsageOf(e.job.SpecOf(own.spec, rank, len(own.seats)), node, placed.Devices))
 			}
 		}
 		e.gang = &own
-		b.hold(id, own.held, +1)
+		b.countQuota(id, own.quotaUsage, +1)
 	}
 }
 

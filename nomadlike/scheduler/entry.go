@@ -23,7 +23,7 @@ const (
 	delayed                // queued, but not before a time
 	waiting                // queued, in a group
 	nominated              // queued, with nodes nominated for it
-	running                // holds nodes
+	running                // occupies nodes
 )
 
 // entry is one live subjob. Entries lie in one slice, so that a clone of the
@@ -40,7 +40,7 @@ type entry struct {
 	partition int32
 	group     int32 // while waiting, -1 otherwise
 	oddIn     int32 // group that lists it as odd, -1: none
-	run       int32 // its place in the list of runs while it holds nodes
+	run       int32 // its place in the list of runs while it occupies nodes
 
 	recorded *structs.WaitReason // the explanation that the state has, or will have
 	strictAt structs.UnixNano    // from then on limits alone count on the nodes reserved for it; 0: not fixed yet
@@ -57,7 +57,7 @@ func (e *entry) is(jobID string, subjob int) bool { return e.index == subjob && 
 
 func (e *entry) key() string { return structs.SubjobKey(e.jobID, e.index) }
 
-// gang is what an attempt holds. It is not changed once it is on the board,
+// gang is what an attempt uses. It is not changed once it is on the board,
 // but replaced.
 type gang struct {
 	attempt      uint64
@@ -68,7 +68,7 @@ type gang struct {
 	devices      int                   // of all seats
 	cpu          int64                 // of all seats
 	pool         string                // of rank 0
-	held         structs.QuotaUsage
+	quotaUsage   structs.QuotaUsage
 	placedAt     structs.UnixNano
 	runningAt    structs.UnixNano // 0: not yet
 	checkpointAt structs.UnixNano
@@ -81,11 +81,11 @@ type gang struct {
 // nomination is the nodes nominated for a queued gang, or to a running one
 // that changes its size.
 type nomination struct {
-	nodes   []int32 // floor indexes
-	spec    int
-	victims []structs.AttemptKey
-	held    structs.QuotaUsage // what it will count in its project's quota
-	own     bool               // the victim is the gang's own attempt: a change of size
+	nodes      []int32 // floor indexes
+	spec       int
+	victims    []structs.AttemptKey
+	quotaUsage structs.QuotaUsage // what it will count in its project's quota
+	own        bool               // the victim is the gang's own attempt: a change of size
 }
 
 // since is when the work that an end would lose began: the newest checkpoint,

@@ -176,16 +176,16 @@ func (p *pass) figures(w *queueWalk, e *entry) *structs.WaitReason {
 	n := &sh.needs[p.judge(sh).need]
 	options := p.optionsFor(e, n)
 	short := p.nodes.floor.Shortage(&n.Need, options)
-	keepers, nominees := p.keepers(sh, w, n)
+	reservers, nominees := p.reservers(sh, w, n)
 	switch {
-	case len(nominees) > 0 && short.Room+short.Kept >= sh.min && len(keepers) == 0:
+	case len(nominees) > 0 && short.Room+short.Reserved >= sh.min && len(reservers) == 0:
 		a.figure = waitFor("scheduler.claimed_nodes", "nodes", sh.size(), "need", sh.text(),
-			"room", short.Room+short.Kept, "kept", short.Kept, "job", p.queue.jobName(nominees[0]))
+			"room", short.Room+short.Reserved, "kept", short.Reserved, "job", p.queue.jobName(nominees[0]))
 		a.figure.Holders = nominees
-	case len(keepers) > 0 && short.Room+short.Kept >= sh.min:
+	case len(reservers) > 0 && short.Room+short.Reserved >= sh.min:
 		a.figure = waitFor("scheduler.reserved", "nodes", sh.size(), "need", sh.text(),
-			"room", short.Room+short.Kept, "kept", short.Kept, "job", p.queue.jobName(keepers[0]))
-		a.figure.Holders = keepers[:1]
+			"room", short.Room+short.Reserved, "kept", short.Reserved, "job", p.queue.jobName(reservers[0]))
+		a.figure.Holders = reservers[:1]
 	default:
 		lack := placement.PortsText(n.heads) // every rank has room but rank 0 lacks its own port
 		if len(short.Lacks) > 0 && short.Room < sh.min {
@@ -224,12 +224,12 @@ func (p *pass) nominatedBefore(sh *shape) *structs.WaitReason {
 	return reason
 }
 
-// keepers lists the jobs with reserved or nominated nodes on which the
+// reservers lists the jobs with reserved or nominated nodes on which the
 // gang has room, in the order in which they are found.
-func (p *pass) keepers(sh *shape, w *queueWalk, n *need) (keepers, nominees []string) {
+func (p *pass) reservers(sh *shape, w *queueWalk, n *need) (reservers, nominees []string) {
 	for _, at := range p.nodes.candidates(sh, w.partition) {
 		s := &p.nodes.states[at]
-		if s.kept == 0 && s.nominatedFor == "" || !p.nodes.roomFor(n, sh.vip != nil, at) {
+		if s.reservation == 0 && s.nominatedFor == "" || !p.nodes.roomFor(n, sh.vip != nil, at) {
 			continue
 		}
 		if s.nominatedFor != "" {
@@ -237,11 +237,11 @@ func (p *pass) keepers(sh *shape, w *queueWalk, n *need) (keepers, nominees []st
 			if !slices.Contains(nominees, job) && len(nominees) < HoldersMax {
 				nominees = append(nominees, job)
 			}
-		} else if job := p.promises.kept[s.kept-1].jobID; p.isKept(int(at)) && !slices.Contains(keepers, job) {
-			keepers = append(keepers, job)
+		} else if job := p.promises.reservations[s.reservation-1].jobID; p.isReserved(int(at)) && !slices.Contains(reservers, job) {
+			reservers = append(reservers, job)
 		}
 	}
-	return keepers, nominees
+	return reservers, nominees
 }
 
 // jobName is the name of a job on the board, its id when it is not there.
@@ -257,7 +257,7 @@ func (q *queue) jobName(id string) string {
 	return id
 }
 
-// holdersOn lists the jobs that hold resources on nodes, each once, those of
+// holdersOn lists the jobs that occupy nodes, each once, those of
 // the first nodes first, by id on each.
 func (b *Board) holdersOn(nodes []int) []string {
 	var holders []string
@@ -279,7 +279,7 @@ func (b *Board) holdersOn(nodes []int) []string {
 	return holders
 }
 
-// overQuota says that a quota keeps a gang waiting, and who holds it.
+// overQuota says that a quota keeps a gang waiting, and who uses it.
 func (p *pass) overQuota(e *entry, sh *shape, problem *structs.Reason) *structs.WaitReason {
 	wait := &structs.WaitReason{Reason: *problem, Never: true}
 	for i := range sh.needs {
@@ -287,7 +287,7 @@ func (p *pass) overQuota(e *entry, sh *shape, problem *structs.Reason) *structs.
 	}
 	var holders []string
 	for _, r := range p.queue.runs {
-		if v := &p.queue.entries[r.entry]; v.project == e.project && holdsAny(v.gang.held) {
+		if v := &p.queue.entries[r.entry]; v.project == e.project && usesAny(v.gang.quotaUsage) {
 			holders = append(holders, v.jobID)
 		}
 	}
@@ -297,8 +297,8 @@ func (p *pass) overQuota(e *entry, sh *shape, problem *structs.Reason) *structs.
 	return wait
 }
 
-func holdsAny(held structs.QuotaUsage) bool {
-	for _, amount := range held {
+func usesAny(used structs.QuotaUsage) bool {
+	for _, amount := range used {
 		if amount > 0 {
 			return true
 		}
@@ -413,7 +413,7 @@ func (x *explainer) foremost(w *queueWalk) []int32 {
 	for _, at := range x.queue.partitions[w.partition].groups {
 		g := &x.queue.groups[at]
 		switch g.answer.fault {
-		case faultBound, faultQuota, faultHeld, faultNever:
+		case faultBound, faultQuota, faultQuotaReserved, faultNever:
 			if g.answer.serial == x.serial {
 				continue
 			}
@@ -472,7 +472,7 @@ func (x *explainer) tailOf(g *group) *structs.WaitReason {
 		found = g.answer.fault
 	}
 	switch found {
-	case faultBound, faultQuota, faultHeld, faultNever:
+	case faultBound, faultQuota, faultQuotaReserved, faultNever:
 		return g.answer.reason
 	}
 	if x.full {

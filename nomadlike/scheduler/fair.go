@@ -15,7 +15,7 @@ import (
 const (
 	// coresPerDevice is how many cores count as one device.
 	coresPerDevice = 16
-	// fairAhead is how much of what a project holds now counts as used already,
+	// fairAhead is how much of what a project uses now counts as used already,
 	// so that projects without history take turns within one pass.
 	fairAhead = time.Hour
 	// fairTick is how often use is counted anew.
@@ -30,13 +30,13 @@ func (b *Board) fair(l *partitionQueue) bool {
 // share is what a project used of a pool.
 type share struct {
 	used   float64 // device-hours, decayed
-	held   float64 // devices
+	inUse  float64 // devices
 	weight float64
 }
 
 // weighted is the use by weight: the smaller it is, the earlier the project is served.
 func (s share) weighted() float64 {
-	return (s.used + s.held*fairAhead.Hours()) / s.weight
+	return (s.used + s.inUse*fairAhead.Hours()) / s.weight
 }
 
 // ranked orders entries of a partition queue: tier, then what an administrator moved, then
@@ -170,7 +170,7 @@ func (b *Board) shares(l *partitionQueue, now structs.UnixNano) []share {
 	}
 	for i := range shares {
 		shares[i].used += float64(running[i]) / 3600e3
-		shares[i].held = float64(devices[i]) / 1000
+		shares[i].inUse = float64(devices[i]) / 1000
 	}
 	return shares
 }

@@ -92,7 +92,7 @@ func (q *queue) growing(e *entry) bool {
 
 func (p *pass) growOne(id int32) bool {
 	e := &p.queue.entries[id]
-	if p.accounts.projects[e.project].kept {
+	if p.accounts.projects[e.project].quotaReserved {
 		return false // its quota is for a gang that waits
 	}
 	sh, old := p.queue.shapes.list[e.shape], e.gang
@@ -113,8 +113,8 @@ func (p *pass) growOne(id int32) bool {
 	p.nodes.floor.Take(old.seats)
 	project := &p.accounts.projects[e.project]
 	if project.counts() {
-		usage := &structs.ProjectUsage{QuotaUsage: project.due().QuotaUsage.Sub(old.held)}
-		if structs.QuotaProblem(project.record, usage, p.heldBy(e, n.Index(), seats, placed)) != nil {
+		usage := &structs.ProjectUsage{QuotaUsage: project.due().QuotaUsage.Sub(old.quotaUsage)}
+		if structs.QuotaProblem(project.record, usage, p.usageOf(e, n.Index(), seats, placed)) != nil {
 			return false
 		}
 	}
@@ -127,7 +127,7 @@ func (p *pass) growOne(id int32) bool {
 		own := *old
 		own.endingAt = p.now
 		e.gang = &own
-		e.nomination = &nomination{spec: n.Index(), victims: []structs.AttemptKey{key}, own: true, held: p.nodes.heldAsNominated(e, n.Index(), placed)}
+		e.nomination = &nomination{spec: n.Index(), victims: []structs.AttemptKey{key}, own: true, quotaUsage: p.nodes.usageAsNominated(e, n.Index(), placed)}
 		for i := range seats {
 			e.nomination.nodes = append(e.nomination.nodes, int32(seats[i].Index()))
 		}

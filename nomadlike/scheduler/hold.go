@@ -7,12 +7,12 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// quotaHold keeps a part of a project's quota for the first of its gangs that
+// quotaReservation reserves a part of a project's quota for the first of its gangs that
 // waits, for quota or with a reserved start. It is to quotas what a reservation is
 // to nodes, and has the same two forms: timed and strict. Without it small jobs of
 // a project would take every bit of its quota that becomes free before a large one
 // could ever have enough.
-type quotaHold struct {
+type quotaReservation struct {
 	jobID  string
 	index  int
 	at     structs.UnixNano // estimated start; never: not known
@@ -20,30 +20,30 @@ type quotaHold struct {
 	spare  []int64 // by quota of the project: what others may take whenever they end; -1: not asked for
 }
 
-// awaitQuota keeps quota for a gang for which nothing else is in the way, if it is
+// awaitQuota reserves quota for a gang for which nothing else is in the way, if it is
 // the first of its project.
 func (p *pass) awaitQuota(id int32, sh *shape) {
 	e := &p.queue.entries[id]
-	if p.holds[e.project] != nil || p.settings.keepMax() == 0 && p.settings.Passing != NoPassing {
+	if p.quotaReservations[e.project] != nil || p.settings.reservationsMax() == 0 && p.settings.Passing != NoPassing {
 		return
 	}
 	need := sh.needs[p.judge(sh).need].least
 	if structs.QuotaProblem(p.accounts.projects[e.project].record, nil, need) != nil {
 		return // it never starts
 	}
-	h := &quotaHold{at: p.quotaFreeAt(e.project, need)}
+	h := &quotaReservation{at: p.quotaFreeAt(e.project, need)}
 	late := e.strictAt != 0 && p.now > e.strictAt
 	h.strict = h.at == never || late || p.settings.Passing == NoPassing
 	if !h.strict && e.strictAt == 0 {
 		p.promiseStart(id, h.at)
 	}
-	p.holdQuota(e, need, h)
+	p.reserveQuota(e, need, h)
 }
 
 // quotaPart is one quota of which something is asked for.
 type quotaPart struct {
 	quota int   // of the project's record
-	spare int64 // what is left beside all that is held and what is asked for; negative: so much is missing
+	spare int64 // what is left beside all that is used and what is asked for; negative: so much is missing
 }
 
 // partsOf reports how a project stands to what need asks of its quotas.
@@ -65,11 +65,11 @@ func (p *pass) partsOf(project int32, need structs.QuotaUsage) []quotaPart {
 // leave adds what a gang will leave.
 func (p *pass) leave(parts []quotaPart, v *entry) {
 	for i := range parts {
-		parts[i].spare += v.gang.held.Of(p.accounts.projects[v.project].record.Quotas[parts[i].quota])
+		parts[i].spare += v.gang.quotaUsage.Of(p.accounts.projects[v.project].record.Quotas[parts[i].quota])
 	}
 }
 
-// quotaFreeAt estimates when enough gangs of a project have ended for it to hold
+// quotaFreeAt estimates when enough gangs of a project have ended for it to use
 // need, too.
 func (p *pass) quotaFreeAt(project int32, need structs.QuotaUsage) structs.UnixNano {
 	parts := p.partsOf(project, need)
@@ -104,8 +104,8 @@ func (p *pass) leaversOf(project int32) []int32 {
 	return list
 }
 
-// holdQuota keeps need for a gang.
-func (p *pass) holdQuota(e *entry, need structs.QuotaUsage, h *quotaHold) {
+// reserveQuota reserves need for a gang.
+func (p *pass) reserveQuota(e *entry, need structs.QuotaUsage, h *quotaReservation) {
 	parts := p.partsOf(e.project, need)
 	if len(parts) == 0 {
 		return
@@ -122,56 +122,56 @@ func (p *pass) holdQuota(e *entry, need structs.QuotaUsage, h *quotaHold) {
 	for _, part := range parts {
 		h.spare[part.quota] = max(0, part.spare)
 	}
-	if p.holds == nil {
-		p.holds = make(map[int32]*quotaHold)
+	if p.quotaReservations == nil {
+		p.quotaReservations = make(map[int32]*quotaReservation)
 	}
-	p.holds[e.project] = h
-	p.accounts.projects[e.project].kept = true
+	p.quotaReservations[e.project] = h
+	p.accounts.projects[e.project].quotaReserved = true
 }
 
-// heldBack reports which hold keeps a gang from taking held of its project's quota;
+// behindQuota reports which reservation keeps a gang from taking usage of its project's quota;
 // nil: none.
-func (p *pass) heldBack(e *entry, held structs.QuotaUsage) *quotaHold {
-	h := p.holds[e.project]
-	if h == nil || p.passesHold(e, h) {
+func (p *pass) behindQuota(e *entry, usage structs.QuotaUsage) *quotaReservation {
+	h := p.quotaReservations[e.project]
+	if h == nil || p.passesQuota(e, h) {
 		return nil
 	}
 	for i, quota := range p.accounts.projects[e.project].record.Quotas {
-		if h.spare[i] >= 0 && held.Of(quota) > h.spare[i] {
+		if h.spare[i] >= 0 && usage.Of(quota) > h.spare[i] {
 			return h
 		}
 	}
 	return nil
 }
 
-// passesHold reports whether a hold does not concern a gang: it is its own, or the
+// passesQuota reports whether a reservation does not concern a gang: it is its own, or the
 // gang will have ended by then.
-func (p *pass) passesHold(e *entry, h *quotaHold) bool {
+func (p *pass) passesQuota(e *entry, h *quotaReservation) bool {
 	p.modelEntry(e)
 	return e.is(h.jobID, h.index) || !h.strict && later(p.now, e.span) <= h.at
 }
 
-// takeSpare notes what of the spare quota beside a hold a gang takes.
-func (p *pass) takeSpare(e *entry, held structs.QuotaUsage) {
-	h := p.holds[e.project]
-	if h == nil || p.passesHold(e, h) {
+// takeSpare notes what of the spare quota beside a reservation a gang takes.
+func (p *pass) takeSpare(e *entry, usage structs.QuotaUsage) {
+	h := p.quotaReservations[e.project]
+	if h == nil || p.passesQuota(e, h) {
 		return
 	}
 	for i, quota := range p.accounts.projects[e.project].record.Quotas {
 		if h.spare[i] >= 0 {
-			h.spare[i] = max(0, h.spare[i]-held.Of(quota))
+			h.spare[i] = max(0, h.spare[i]-usage.Of(quota))
 		}
 	}
 }
 
-// awaitQuotas keeps quota, before those that are left are no longer looked at in
+// awaitQuotas reserves quota, before those that are left are no longer looked at in
 // their order, for the first of each project that waits for it.
 func (p *pass) awaitQuotas(w *queueWalk) {
 	var blocked []cursor
 	for _, c := range w.heap {
 		g := &p.queue.groups[c.group]
 		sh := p.queue.shapes.list[g.key.shape]
-		if !p.accounts.projects[g.key.project].counts() || p.holds[g.key.project] != nil || sh.odd || p.ceiling(&p.queue.partitions[w.partition], sh) != nil ||
+		if !p.accounts.projects[g.key.project].counts() || p.quotaReservations[g.key.project] != nil || sh.odd || p.ceiling(&p.queue.partitions[w.partition], sh) != nil ||
 			p.judge(sh).reason != nil || p.underQuota(p.at(c), sh) {
 			continue
 		}
@@ -189,8 +189,8 @@ func (p *pass) awaitQuotas(w *queueWalk) {
 	}
 }
 
-// quotaKept says for whom quota is kept.
-func (p *pass) quotaKept(e *entry, h *quotaHold) *structs.WaitReason {
+// quotaReserved says for whom quota is reserved.
+func (p *pass) quotaReserved(e *entry, h *quotaReservation) *structs.WaitReason {
 	wait := waitFor("scheduler.quota_kept", "project", p.accounts.projects[e.project].name, "job", p.queue.jobName(h.jobID))
 	wait.Holders = []string{h.jobID}
 	return wait

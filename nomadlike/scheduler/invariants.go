@@ -15,7 +15,7 @@ import (
 //	          one group of its kind, with a nomination, or among those that run
 //	nodes     every state is that of the floor's node and has free what the node has left;
 //	          a record of a seat is on one node or free
-//	promises  reservations and nominations are counted right, and nodes that are kept
+//	promises  reservations and nominations are counted right, and nodes that are reserved
 //	          know for whom
 //	accounts  projects are found, and count what their nominations sum up to
 //
@@ -166,13 +166,13 @@ func (ns *nodes) check() []string {
 // check walks the reservations.
 func (p *promises) check() []string {
 	f := &findings{}
-	kept, bound := 0, 0
+	reserved, bound := 0, 0
 	keeper := make(map[int32]int)
-	for i, r := range p.kept {
+	for i, r := range p.reservations {
 		if r == nil {
 			continue
 		}
-		if kept++; r.bounded {
+		if reserved++; r.bounded {
 			bound++
 		}
 		if len(r.nodes) != len(r.spare) {
@@ -180,13 +180,13 @@ func (p *promises) check() []string {
 		}
 		for _, at := range r.nodes {
 			if other, taken := keeper[at]; taken {
-				f.add("promises: node %d is kept by %d and %d", at, other, i)
+				f.add("promises: node %d is reserved by %d and %d", at, other, i)
 			}
 			keeper[at] = i
 		}
 	}
-	if kept != p.keptCount || bound != p.boundCount {
-		f.add("promises: %d are kept, %d of them by limits; %d and %d are counted", kept, bound, p.keptCount, p.boundCount)
+	if reserved != p.reservationCount || bound != p.boundCount {
+		f.add("promises: %d are reserved, %d of them by limits; %d and %d are counted", reserved, bound, p.reservationCount, p.boundCount)
 	}
 	return f.list
 }
@@ -234,12 +234,12 @@ func (b *Board) checkSeats(f *findings) {
 // checkPromises compares nominations and reservations with entries, nodes and
 // projects.
 func (b *Board) checkPromises(f *findings) {
-	held := make(map[int32]structs.QuotaUsage)
+	used := make(map[int32]structs.QuotaUsage)
 	nominations := 0
 	for i := range b.queue.entries {
 		if e := &b.queue.entries[i]; e.nomination != nil {
 			nominations++
-			held[e.project] = held[e.project].Add(e.nomination.held)
+			used[e.project] = used[e.project].Add(e.nomination.quotaUsage)
 			if !slices.Contains(b.promises.nominations, int32(i)) {
 				f.add("promises: that to %s is not listed", e.key())
 			}
@@ -249,18 +249,18 @@ func (b *Board) checkPromises(f *findings) {
 		f.add("promises: %d were made, and %d are listed", nominations, len(b.promises.nominations))
 	}
 	for i := range b.accounts.projects {
-		if p := &b.accounts.projects[i]; len(p.nominated.Sub(held[int32(i)])) > 0 {
-			f.add("accounts: project %s has nominations of %v, and %v is counted", p.name, held[int32(i)], p.nominated)
+		if p := &b.accounts.projects[i]; len(p.nominated.Sub(used[int32(i)])) > 0 {
+			f.add("accounts: project %s has nominations of %v, and %v is counted", p.name, used[int32(i)], p.nominated)
 		}
 	}
 	for i := range b.nodes.states {
 		s := &b.nodes.states[i]
-		if s.kept == 0 {
+		if s.reservation == 0 {
 			continue
 		}
-		at := int(s.kept) - 1
-		if at >= len(b.promises.kept) || b.promises.kept[at] == nil || b.promises.kept[at].nodes[s.rank] != int32(i) {
-			f.add("promises: node %d is kept by no reservation", i)
+		at := int(s.reservation) - 1
+		if at >= len(b.promises.reservations) || b.promises.reservations[at] == nil || b.promises.reservations[at].nodes[s.rank] != int32(i) {
+			f.add("promises: node %d is reserved by no reservation", i)
 		}
 	}
 }

@@ -20,10 +20,10 @@ func TestInvariantsSeeDamage(t *testing.T) {
 		"of a seat is in": func(b *Board) { b.nodes.freeOccupant = 0 },
 		"at place":        func(b *Board) { b.nodes.every[0], b.nodes.every[1] = b.nodes.every[1], b.nodes.every[0] },
 		"has no seat":     func(b *Board) { b.nodes.occupants[b.nodes.states[0].seats].rank++ },
-		"by limits":       func(b *Board) { b.promises.keptCount++ },
-		"is kept by": func(b *Board) {
-			b.nodes.states[b.promises.kept[0].nodes[0]].rank++
-			b.promises.kept = append(b.promises.kept, b.promises.kept[0])
+		"by limits":       func(b *Board) { b.promises.reservationCount++ },
+		"is reserved by": func(b *Board) {
+			b.nodes.states[b.promises.reservations[0].nodes[0]].rank++
+			b.promises.reservations = append(b.promises.reservations, b.promises.reservations[0])
 		},
 		"were made":          func(b *Board) { b.promises.nominations = append(b.promises.nominations, 0) },
 		"has nominations of": func(b *Board) { b.accounts.projects[0].nominated = structs.QuotaUsage{structs.QuotaCPU: 1} },

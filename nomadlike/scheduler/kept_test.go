@@ -45,7 +45,7 @@ func TestFiguresAreOfThisPass(t *testing.T) {
 	}
 }
 
-// TestFillingForgetsNobody: behind the gangs that keep a reserved start, those
+// TestFillingForgetsNobody: behind the gangs that have a reserved start, those
 // for which there is known to be no room are not asked again, but for those that
 // may have nodes nominated though there is none.
 func TestFillingForgetsNobody(t *testing.T) {

@@ -19,7 +19,7 @@ type Queued struct {
 	Span      structs.Duration
 }
 
-// Running is a gang that holds nodes.
+// Running is a gang that occupies nodes.
 type Running struct {
 	Job          *structs.Job
 	Subjob       *structs.Subjob
@@ -82,7 +82,7 @@ func (b *Board) queues() [][]int32 {
 	return sorted
 }
 
-// Running yields the gangs that hold nodes, by job id and subjob.
+// Running yields the gangs that occupy nodes, by job id and subjob.
 func (b *Board) Running() iter.Seq[Running] {
 	return func(yield func(Running) bool) {
 		ids := make([]int32, 0, len(b.queue.runs))

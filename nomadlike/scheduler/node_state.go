@@ -20,7 +20,7 @@ type nodeState struct {
 	partition    int32         // of its pool
 	shut         bool          // takes no new work, whatever is free: overcommitted
 	seats        int32         // first record of the seats on it, -1: none
-	kept         int32         // reservation that keeps it + 1, an index of Board.kept
+	reservation  int32         // that it belongs to + 1, an index of promises.reservations
 	rank         int32         // its place in that reservation
 	place        int32         // among all nodes, by node id
 	nominatedFor string        // subjob it is nominated for
@@ -122,7 +122,7 @@ func buildKey(node *structs.Node) string {
 	return string(b)
 }
 
-// able reports whether a rank could stand on a node if nothing held anything
+// able reports whether a rank could stand on a node if nothing used anything
 // there, and it was nominated for nobody.
 func (ns *nodes) able(n *need, at int32) bool {
 	s := &ns.states[at]
@@ -159,7 +159,7 @@ func (ns *nodes) couldRun(n *need, spec structs.Resources, node *structs.Node) b
 	return feasible.CouldRun(n.job, spec, node, ns.floor.Pool(node.PoolName()))
 }
 
-// widenAble makes the table of what builds can hold large enough for some more
+// widenAble makes the table of what builds can run large enough for some more
 // than rows, and forgets what it knew.
 func (ns *nodes) widenAble(rows int) {
 	for ns.ableWidth = max(ns.ableWidth, 8); ns.ableWidth <= len(ns.builds.list); {
@@ -191,7 +191,7 @@ func (ns *nodes) room(at int32) capacity.Amount { return ns.floor.Free(int(at)) 
 func (s *nodeState) open(key string) bool { return s.nominatedFor == "" || s.nominatedFor == key }
 
 // putState brings a node up to date with its node on the floor. It had room before,
-// and held as many allocations.
+// and had as many allocations.
 func (b *Board) putState(at int32, node *structs.Node, usage *structs.Usage, room capacity.Amount, allocs int) {
 	for int(at) >= len(b.nodes.states) {
 		b.nodes.states = append(b.nodes.states, nodeState{seats: -1})

@@ -7,7 +7,7 @@ import (
 	"nomadlike/nomadlike/structs/capacity"
 )
 
-// Nodes yields every node on the board with what it holds, which may be nil, by
+// Nodes yields every node on the board with what it uses, which may be nil, by
 // id.
 func (b *Board) Nodes() iter.Seq2[*structs.Node, *structs.Usage] {
 	return func(yield func(*structs.Node, *structs.Usage) bool) {
@@ -20,14 +20,14 @@ func (b *Board) Nodes() iter.Seq2[*structs.Node, *structs.Usage] {
 	}
 }
 
-// NodeIndex returns the number by which Kept names a node: at least 0, below
+// NodeIndex returns the number by which Reserved names a node: at least 0, below
 // NodeIndexes, the same on all clones and until the node is removed.
 func (b *Board) NodeIndex(id string) (int, bool) { return b.nodes.floor.Index(id) }
 
 // NodeIndexes bounds the numbers of nodes.
 func (b *Board) NodeIndexes() int { return b.nodes.floor.Indexes() }
 
-// Placements reports what a running subjob holds, by rank; ranks that ended are
+// Placements reports what a running subjob uses, by rank; ranks that ended are
 // left out. Nil: it does not run.
 func (b *Board) Placements(jobID string, subjob int) []structs.RankPlacement {
 	id, ok := b.queue.found.find(b.queue.entries, jobID, subjob)
@@ -42,26 +42,26 @@ func (b *Board) Placements(jobID string, subjob int) []structs.RankPlacement {
 // the nominations of the board's own passes.
 func (b *Board) NominatedFor(number int32) string { return b.nodes.states[number].nominatedFor }
 
-// Kept is the nodes that a blocked gang keeps, as the newest pass left them. It
+// Reserved is the nodes that are reserved for a blocked gang, as the newest pass left them. It
 // never changes.
-type Kept struct{ r *reservation }
+type Reserved struct{ r *reservation }
 
-// Kept appends to list what is kept now, and returns it.
-func (b *Board) Kept(list []Kept) []Kept {
-	for _, r := range b.promises.kept {
+// Reserved appends to list what is reserved now, and returns it.
+func (b *Board) Reserved(list []Reserved) []Reserved {
+	for _, r := range b.promises.reservations {
 		if r != nil {
-			list = append(list, Kept{r})
+			list = append(list, Reserved{r})
 		}
 	}
 	return list
 }
 
-// Job names the gang that keeps the nodes.
-func (k Kept) Job() (jobID string, subjob int) { return k.r.jobID, k.r.index }
+// Job names the gang that the nodes are reserved for.
+func (k Reserved) Job() (jobID string, subjob int) { return k.r.jobID, k.r.index }
 
 // Until is up to when another gang may stand on the nodes, as it is estimated;
 // 0: for no time at all.
-func (k Kept) Until() structs.UnixNano {
+func (k Reserved) Until() structs.UnixNano {
 	if k.r.strict {
 		return 0
 	}
@@ -70,16 +70,16 @@ func (k Kept) Until() structs.UnixNano {
 
 // Bounded reports that only those may stand there until then whose time limit is
 // over by then; otherwise their estimate counts.
-func (k Kept) Bounded() bool { return k.r.bounded }
+func (k Reserved) Bounded() bool { return k.r.bounded }
 
 // Nodes are the numbers of the nodes, not to be changed.
-func (k Kept) Nodes() []int32 { return k.r.nodes }
+func (k Reserved) Nodes() []int32 { return k.r.nodes }
 
 // Spare is what others may take on the i-th node for however long.
-func (k Kept) Spare(i int) capacity.Amount { return k.r.spare[i] }
+func (k Reserved) Spare(i int) capacity.Amount { return k.r.spare[i] }
 
 // Equal reports whether two say the same.
-func (k Kept) Equal(other Kept) bool {
+func (k Reserved) Equal(other Reserved) bool {
 	a, b := k.r, other.r
 	if a == b {
 		return true

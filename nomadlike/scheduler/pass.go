@@ -12,29 +12,29 @@ import (
 type fault uint8
 
 const (
-	faultNone  fault = iota
-	faultBound       // the pool's ceilings
-	faultQuota       // its project's quota
-	faultHeld        // its project's quota, kept for gangs before it
-	faultNever       // not even on the empty cluster
-	faultRoom        // no room
-	faultKept        // room, but kept for gangs before it
+	faultNone          fault = iota
+	faultBound               // the pool's ceilings
+	faultQuota               // its project's quota
+	faultQuotaReserved       // its project's quota, reserved for gangs before it
+	faultNever               // not even on the empty cluster
+	faultRoom                // no room
+	faultReserved            // room, but reserved for gangs before it
 )
 
 // pass is one walk over the queue.
 type pass struct {
 	*Board
-	now      structs.UnixNano
-	seed     uint64
-	plan     structs.Plan
-	ranks    int  // placements in plan
-	full     bool // the plan takes no more
-	walks    []queueWalk
-	promised []int32              // gangs whose reserved start was fixed
-	searches int                  // searches for victims
-	victims  []int32              // victims, on a board that is alone
-	holds    map[int32]*quotaHold // by project
-	leavers  map[int32][]int32    // the running gangs of each project, when somebody asked
+	now               structs.UnixNano
+	seed              uint64
+	plan              structs.Plan
+	ranks             int  // placements in plan
+	full              bool // the plan takes no more
+	walks             []queueWalk
+	promised          []int32                     // gangs whose reserved start was fixed
+	searches          int                         // searches for victims
+	victims           []int32                     // victims, on a board that is alone
+	quotaReservations map[int32]*quotaReservation // by project
+	leavers           map[int32][]int32           // the running gangs of each project, when somebody asked
 
 	// What the gang that is being placed may take, for avoid.
 	placing   *entry
@@ -42,21 +42,21 @@ type pass struct {
 	ends      structs.UnixNano // when it would end
 	bound     structs.UnixNano // and when at the latest
 	taking    *need
-	avoid     func(at int) bool // kept for others, by a reservation or a nomination
+	avoid     func(at int) bool // taken from others by a reservation or a nomination
 	nominated func(at int) bool // by a nomination
 }
 
 // queueWalk is a walk over the queue of one pool.
 type queueWalk struct {
-	partition int32
-	heap      []cursor
-	shares    []share // of a fair partition queue, by project
-	owners    bool    // what is guaranteed is served before what is borrowed
-	kept      int     // reservations made
-	futile    int     // looks for a reservation in vain
-	nodesKept int     // nodes kept
-	closed    bool    // all reservations are made
-	filling   bool    // and the shortest go first
+	partition     int32
+	heap          []cursor
+	shares        []share // of a fair partition queue, by project
+	owners        bool    // what is guaranteed is served before what is borrowed
+	reservations  int     // made
+	futile        int     // looks for a reservation in vain
+	nodesReserved int     // nodes reserved
+	closed        bool    // all reservations are made
+	filling       bool    // and the shortest go first
 }
 
 // cursor is the next entry of a group that the walk will look at.
@@ -78,14 +78,14 @@ type rank struct {
 type answer struct {
 	serial uint64 // of the pass
 	fault  fault
-	span   time.Duration // run time of the gang that failed, for faultKept
+	span   time.Duration // run time of the gang that failed, for faultReserved
 	limit  time.Duration // and its limit, as far as it matters: see latest
 	need   int           // the alternative that it waits for
 	reason *structs.WaitReason
 	figure *structs.WaitReason // explanation with figures
 }
 
-// Pass decides which queued gangs start at now, holds what it places on the
+// Pass decides which queued gangs start at now, puts what it places on the
 // board, and explains the rest. It returns the gangs that start now, in queue
 // order, and the explanations that differ from what the waiting subjobs carry.
 // An empty plan means that nothing is to be proposed. After a plan with gangs,
@@ -102,7 +102,7 @@ func (b *Board) Pass(now structs.UnixNano, seed uint64) structs.Plan {
 	b.wake(now)
 	b.refresh(now)
 	p := &pass{Board: b, now: now, seed: seed, plan: structs.Plan{SnapshotIndex: b.index}}
-	p.avoid, p.nominated = p.isKept, p.isNominated
+	p.avoid, p.nominated = p.isReserved, p.isNominated
 	if b.settings.Alone {
 		p.fulfil()
 	}
@@ -115,7 +115,7 @@ func (b *Board) Pass(now structs.UnixNano, seed uint64) structs.Plan {
 		}
 		p.step(w)
 	}
-	if !p.full && !p.anyHeld() {
+	if !p.full && !p.anyWaits() {
 		p.grow()
 	}
 	if b.settings.Alone {
@@ -161,7 +161,7 @@ func (p *pass) begin() {
 		some = some || p.due(&p.queue.partitions[i])
 	}
 	for i := range p.accounts.projects {
-		p.accounts.projects[i].kept = p.accounts.projects[i].kept && !some
+		p.accounts.projects[i].quotaReserved = p.accounts.projects[i].quotaReserved && !some
 	}
 	for i := range p.queue.partitions {
 		l := &p.queue.partitions[i]
@@ -172,8 +172,8 @@ func (p *pass) begin() {
 		if !p.settings.Quiet {
 			l.stale = false
 		}
-		l.held = false
-		p.freeKept(l.id)
+		l.waits = false
+		p.dropReservations(l.id)
 		w := queueWalk{partition: l.id}
 		if p.fair(l) {
 			w.shares = p.shares(l, p.now)
@@ -189,9 +189,9 @@ func (p *pass) begin() {
 	}
 }
 
-// anyHeld reports whether a gang waits for room anywhere.
-func (p *pass) anyHeld() bool {
-	return slices.ContainsFunc(p.queue.partitions, func(l partitionQueue) bool { return l.held })
+// anyWaits reports whether a gang waits for room anywhere.
+func (p *pass) anyWaits() bool {
+	return slices.ContainsFunc(p.queue.partitions, func(l partitionQueue) bool { return l.waits })
 }
 
 func (p *pass) due(l *partitionQueue) bool {
@@ -317,9 +317,9 @@ func (p *pass) worthTrying(e *entry, sh *shape, a *answer) bool {
 	switch a.fault {
 	case faultNone:
 		return true
-	case faultHeld:
+	case faultQuotaReserved:
 		return e.span < a.span
-	case faultKept:
+	case faultReserved:
 		return p.sooner(e, a) || !p.underQuota(e, sh)
 	}
 	return a.fault == faultRoom && !p.underQuota(e, sh)
@@ -351,14 +351,14 @@ func (p *pass) try(w *queueWalk, id int32, sh *shape, a *answer) bool {
 	switch {
 	case look.reason != nil:
 		a.fault, a.reason = faultNever, look.reason
-	case a.fault == faultRoom || a.fault == faultKept:
+	case a.fault == faultRoom || a.fault == faultReserved:
 		a.need = look.need
 		return p.preempt(w, id, sh)
 	}
 	return false
 }
 
-// blocked notes that a gang waits, keeps nodes for it where that is due, and
+// blocked notes that a gang waits, reserves nodes for it where that is due, and
 // goes on.
 func (p *pass) blocked(w *queueWalk, id int32, sh *shape, a *answer) {
 	switch a.fault {
@@ -371,7 +371,7 @@ func (p *pass) blocked(w *queueWalk, id int32, sh *shape, a *answer) {
 	case faultBound, faultNever: // of the whole group, and in nobody's way
 		p.drop(w)
 		return
-	case faultHeld:
+	case faultQuotaReserved:
 		if w.filling {
 			p.drop(w)
 		} else {
@@ -379,17 +379,17 @@ func (p *pass) blocked(w *queueWalk, id int32, sh *shape, a *answer) {
 		}
 		return
 	}
-	p.queue.partitions[w.partition].held = true
+	p.queue.partitions[w.partition].waits = true
 	switch {
 	case p.settings.Passing == NoPassing:
 		w.heap = nil // nobody passes it
 	case w.filling:
 		p.fillOn(w, a)
-	case w.closed || p.settings.keepMax() == 0:
+	case w.closed || p.settings.reservationsMax() == 0:
 		p.goOn(w, a)
-	case !p.reserve(w, id, sh) && w.kept == 0 && w.futile < futileMax:
+	case !p.reserve(w, id, sh) && w.reservations == 0 && w.futile < futileMax:
 		p.goOn(w, a)
-	case w.kept == p.settings.keepMax() || w.futile > 0:
+	case w.reservations == p.settings.reservationsMax() || w.futile > 0:
 		p.fill(w)
 	default:
 		p.advance(w, w.heap[0].pos+1)
@@ -404,7 +404,7 @@ func (p *pass) sooner(e *entry, a *answer) bool {
 }
 
 // latest is how long an entry may run, as far as that matters: while nobody
-// keeps nodes by limits alone all are alike.
+// reserves nodes by limits alone all are alike.
 func (p *pass) latest(e *entry) time.Duration {
 	if p.promises.boundCount == 0 {
 		return 0
@@ -465,7 +465,7 @@ func (p *pass) fill(w *queueWalk) {
 // limit.
 func (p *pass) fillOn(w *queueWalk, a *answer) {
 	list := w.heap[0].list[:0]
-	if a.fault == faultKept && p.promises.boundCount > 0 {
+	if a.fault == faultReserved && p.promises.boundCount > 0 {
 		list = p.pop(w.heap[0].list)
 		for len(list) > 0 && !p.sooner(&p.queue.entries[list[0]], a) {
 			list = p.pop(list)
@@ -553,11 +553,11 @@ func (p *pass) started(w *queueWalk, id int32, g *gang, placed []structs.RankPla
 	e.stand, e.gang, e.nomination = running, g, nil
 	p.attach(id, true)
 	p.foresee(e, p.now)
-	if p.takeSpare(e, g.held); p.leavers != nil {
+	if p.takeSpare(e, g.quotaUsage); p.leavers != nil {
 		p.leavers[e.project] = append(p.leavers[e.project], id)
 	}
 	if w != nil && w.shares != nil && g.pool == p.queue.partitions[w.partition].pool {
-		w.shares[e.project].held += g.weight()
+		w.shares[e.project].inUse += g.weight()
 	}
 	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
 		JobID: e.jobID, Subjob: e.index, Attempt: g.attempt, Spec: g.spec, Placements: placed,

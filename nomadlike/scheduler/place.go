@@ -34,7 +34,7 @@ func (p *pass) start(w *queueWalk, id int32, sh *shape, a *answer) bool {
 		if !p.judge(sh).can(i) {
 			continue // it could not on the empty cluster either
 		}
-		if fault == faultQuota || fault == faultHeld {
+		if fault == faultQuota || fault == faultQuotaReserved {
 			if quotas = true; fault >= a.fault {
 				a.reason = reason
 			}
@@ -54,8 +54,8 @@ func (p *pass) pick(e *entry, sh *shape, n *need) ([]placement.Seat, []structs.R
 	if problem := p.leastQuota(e, n); problem != nil {
 		return nil, nil, faultQuota, p.overQuota(e, sh, problem)
 	}
-	if h := p.heldBack(e, n.least); h != nil {
-		return nil, nil, faultHeld, p.quotaKept(e, h)
+	if h := p.behindQuota(e, n.least); h != nil {
+		return nil, nil, faultQuotaReserved, p.quotaReserved(e, h)
 	}
 	options := p.optionsFor(e, n)
 	most := p.sizeMost(e, sh, n)
@@ -72,14 +72,14 @@ func (p *pass) pick(e *entry, sh *shape, n *need) ([]placement.Seat, []structs.R
 		placed := p.nodes.floor.Placements(seats)
 		problem := p.quota(e, n, seats, placed)
 		if problem == nil {
-			h := p.heldBackOn(e, n, seats, placed)
+			h := p.behindQuotaOn(e, n, seats, placed)
 			if h == nil {
 				return seats, placed, faultNone, nil
 			}
-			found, reason = faultHeld, p.quotaKept(e, h)
+			found, reason = faultQuotaReserved, p.quotaReserved(e, h)
 			continue
 		}
-		if seats, placed, ok = p.aside(e, n, size, options); ok && p.heldBackOn(e, n, seats, placed) == nil {
+		if seats, placed, ok = p.aside(e, n, size, options); ok && p.behindQuotaOn(e, n, seats, placed) == nil {
 			return seats, placed, faultNone, nil
 		}
 		found, reason = faultQuota, p.overQuota(e, sh, problem)
@@ -90,7 +90,7 @@ func (p *pass) pick(e *entry, sh *shape, n *need) ([]placement.Seat, []structs.R
 	if options.Avoid != nil && p.reserved() {
 		options.Avoid = p.nominated
 		if p.nodes.floor.Fits(&n.Need, sh.min, options) >= sh.min {
-			return nil, nil, faultKept, nil
+			return nil, nil, faultReserved, nil
 		}
 	}
 	return nil, nil, faultRoom, nil
@@ -162,29 +162,29 @@ func (p *pass) optionsFor(e *entry, n *need) placement.Options {
 // than any other.
 const avoided = -1
 
-// reserved reports whether any node is kept.
-func (p *pass) reserved() bool { return p.promises.keptCount > 0 }
+// reserved reports whether any node is reserved.
+func (p *pass) reserved() bool { return p.promises.reservationCount > 0 }
 
 func (p *pass) isNominated(at int) bool { return !p.nodes.states[at].open(p.nominee) }
 
-func (p *pass) isKept(at int) bool {
+func (p *pass) isReserved(at int) bool {
 	s := &p.nodes.states[at]
 	if !s.open(p.nominee) {
 		return true
 	}
-	if s.kept == 0 {
+	if s.reservation == 0 {
 		return false
 	}
-	r := p.promises.kept[s.kept-1]
+	r := p.promises.reservations[s.reservation-1]
 	return !p.placing.is(r.jobID, r.index) && !p.mayPass(int32(at))
 }
 
-// mayPass reports whether the gang that is being placed may stand on a kept node:
+// mayPass reports whether the gang that is being placed may stand on a reserved node:
 // it ends before the reserved start, or takes nothing that the gang which keeps
 // the node will need.
 func (p *pass) mayPass(at int32) bool {
 	s := &p.nodes.states[at]
-	r := p.promises.kept[s.kept-1]
+	r := p.promises.reservations[s.reservation-1]
 	return p.endsBefore(r) || r.spares(p.Board, at, p.taking)
 }
 
@@ -194,7 +194,7 @@ func (p *pass) endsBefore(r *reservation) bool {
 	return !r.strict && p.ends <= r.at && (!r.bounded || p.bound <= r.at)
 }
 
-// take notes what of the spare room of kept nodes a gang takes.
+// take notes what of the spare room of reserved nodes a gang takes.
 func (p *pass) take(n *need, seats []placement.Seat) {
 	if !p.reserved() {
 		return
@@ -202,30 +202,30 @@ func (p *pass) take(n *need, seats []placement.Seat) {
 	for i := range seats {
 		at := int32(seats[i].Index())
 		s := &p.nodes.states[at]
-		if s.kept == 0 {
+		if s.reservation == 0 {
 			continue
 		}
-		r := p.promises.kept[s.kept-1]
+		r := p.promises.reservations[s.reservation-1]
 		if p.endsBefore(r) {
 			continue
 		}
 		own := *r
 		own.spare = slices.Clone(r.spare)
 		own.spare[s.rank] = own.spare[s.rank].Sub(p.nodes.rankOn(n, at))
-		p.promises.kept[s.kept-1] = &own
+		p.promises.reservations[s.reservation-1] = &own
 	}
 }
 
-// quota reports which quota keeps a project from holding a gang too.
+// quota reports which quota keeps a project from using a gang too.
 func (p *pass) quota(e *entry, n *need, seats []placement.Seat, placed []structs.RankPlacement) *structs.Reason {
 	project := &p.accounts.projects[e.project]
 	if !project.counts() {
 		return nil
 	}
-	return structs.QuotaProblem(project.record, project.due(), p.heldBy(e, n.Index(), seats, placed))
+	return structs.QuotaProblem(project.record, project.due(), p.usageOf(e, n.Index(), seats, placed))
 }
 
-// leastQuota reports which quota keeps a project from holding even the least that
+// leastQuota reports which quota keeps a project from using even the least that
 // the smallest gang would count, whatever devices it gets.
 func (p *pass) leastQuota(e *entry, n *need) *structs.Reason {
 	project := &p.accounts.projects[e.project]
@@ -235,7 +235,7 @@ func (p *pass) leastQuota(e *entry, n *need) *structs.Reason {
 	return structs.QuotaProblem(project.record, project.due(), n.least)
 }
 
-// quotaFault reports whether quota, or a hold on it, keeps a project from holding
+// quotaFault reports whether quota, or a reservation of it, keeps a project from using
 // even the least that the smallest gang would count.
 func (p *pass) quotaFault(e *entry, n *need) fault {
 	switch {
@@ -243,13 +243,13 @@ func (p *pass) quotaFault(e *entry, n *need) fault {
 		return faultNone
 	case p.leastQuota(e, n) != nil:
 		return faultQuota
-	case p.heldBack(e, n.least) != nil:
-		return faultHeld
+	case p.behindQuota(e, n.least) != nil:
+		return faultQuotaReserved
 	}
 	return faultNone
 }
 
-// underQuota reports whether quotas, and holds on them, let the project have some
+// underQuota reports whether quotas, and reservations of them, let the project have some
 // alternative that it could have on the empty cluster.
 func (p *pass) underQuota(e *entry, sh *shape) bool {
 	if !p.accounts.projects[e.project].counts() {
@@ -264,40 +264,40 @@ func (p *pass) underQuota(e *entry, sh *shape) bool {
 	return false
 }
 
-// heldBackOn is heldBack for what a gang would count on seats.
-func (p *pass) heldBackOn(e *entry, n *need, seats []placement.Seat, placed []structs.RankPlacement) *quotaHold {
-	if p.holds[e.project] == nil {
+// behindQuotaOn is behindQuota for what a gang would count on seats.
+func (p *pass) behindQuotaOn(e *entry, n *need, seats []placement.Seat, placed []structs.RankPlacement) *quotaReservation {
+	if p.quotaReservations[e.project] == nil {
 		return nil
 	}
-	return p.heldBack(e, p.heldBy(e, n.Index(), seats, placed))
+	return p.behindQuota(e, p.usageOf(e, n.Index(), seats, placed))
 }
 
-// leastHeld is the least that size ranks of spec count in a quota.
-func leastHeld(spec structs.Resources, size int) structs.QuotaUsage {
-	held := structs.QuotaUsage{structs.QuotaCPU: structs.MilliCPU(spec.CPU) * int64(size)}
+// leastUsage is the least that size ranks of spec count in a quota.
+func leastUsage(spec structs.Resources, size int) structs.QuotaUsage {
+	used := structs.QuotaUsage{structs.QuotaCPU: structs.MilliCPU(spec.CPU) * int64(size)}
 	for _, request := range spec.Devices {
 		count := request.Count
 		if count == structs.DevicesAll {
 			count = 1
 		}
-		held[structs.DeviceKey(request.Kind, request.Model)] += int64(count) * int64(size)
+		used[structs.DeviceKey(request.Kind, request.Model)] += int64(count) * int64(size)
 	}
 	if last := spec.LastDevices; last > 0 && len(spec.Devices) == 1 {
-		held[structs.DeviceKey(spec.Devices[0].Kind, spec.Devices[0].Model)] -= int64(spec.Devices[0].Count - last)
+		used[structs.DeviceKey(spec.Devices[0].Kind, spec.Devices[0].Model)] -= int64(spec.Devices[0].Count - last)
 	}
-	return held
+	return used
 }
 
-// heldBy is what a gang counts in the quota of its project.
-func (p *pass) heldBy(e *entry, spec int, seats []placement.Seat, placed []structs.RankPlacement) structs.QuotaUsage {
-	held := structs.QuotaUsage{}
+// usageOf is what a gang counts in the quota of its project.
+func (p *pass) usageOf(e *entry, spec int, seats []placement.Seat, placed []structs.RankPlacement) structs.QuotaUsage {
+	used := structs.QuotaUsage{}
 	for rank := range seats {
 		node := p.nodes.states[seats[rank].Index()].node
 		for key, amount := range structs.QuotaUsageOf(e.job.SpecOf(spec, rank, len(seats)), node, placed[rank].Devices) {
-			held[key] += amount
+			used[key] += amount
 		}
 	}
-	return held
+	return used
 }
 
 // aside looks for seats without the devices of a model whose quota is used up,
@@ -307,7 +307,7 @@ func (p *pass) aside(e *entry, n *need, size int, options placement.Options) ([]
 	var full []structs.Quota
 	for _, quota := range project.record.Quotas {
 		if most, bounded := quota.Most(); bounded && quota.Kind != structs.QuotaCPU && quota.Model != "" {
-			if held := project.held(quota); held+n.rank.Devices*int64(size) > most {
+			if used := project.used(quota); used+n.rank.Devices*int64(size) > most {
 				full = append(full, quota)
 			}
 		}
@@ -340,8 +340,8 @@ func (p *pass) aside(e *entry, n *need, size int, options placement.Options) ([]
 	return seats, placed, p.quota(e, n, seats, placed) == nil
 }
 
-// held is what the project holds of a quota's kind.
-func (p *project) held(quota structs.Quota) int64 {
+// used is what the project uses of a quota's kind.
+func (p *project) used(quota structs.Quota) int64 {
 	if due := p.due(); due != nil {
 		return due.QuotaUsage.Of(quota)
 	}

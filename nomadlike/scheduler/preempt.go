@@ -42,8 +42,8 @@ func (p *pass) preempt(w *queueWalk, id int32, sh *shape) bool {
 	young := false
 	for i := range sh.needs {
 		n := &sh.needs[i]
-		h := &preemptionSearch{entry: e, need: n, more: p.wouldHold(e, sh, n), taken: make(map[int32]bool)}
-		if h.more == nil || p.heldBack(e, h.more) != nil {
+		h := &preemptionSearch{entry: e, need: n, more: p.wouldUse(e, sh, n), taken: make(map[int32]bool)}
+		if h.more == nil || p.behindQuota(e, h.more) != nil {
 			continue
 		}
 		h.candidates = p.victimCandidates(h)
@@ -69,20 +69,20 @@ func (p *pass) mayPreempt(e *entry) bool {
 	return p.accounts.projects[e.project].guaranteed()
 }
 
-// wouldHold is what the smallest gang would count in its project's quota, by
-// the devices of the first node that could hold a rank; nil when none could.
-func (p *pass) wouldHold(e *entry, sh *shape, n *need) structs.QuotaUsage {
+// wouldUse is what the smallest gang would count in its project's quota, by
+// the devices of the first node that could run a rank; nil when none could.
+func (p *pass) wouldUse(e *entry, sh *shape, n *need) structs.QuotaUsage {
 	for _, at := range p.nodes.candidates(sh, e.partition) {
 		if !p.nodes.able(n, at) {
 			continue
 		}
 		spec := n.Spec()
 		devices, _ := feasible.ChooseDevices(p.nodes.states[at].node, nil, spec.Devices)
-		held := structs.QuotaUsageOf(spec, p.nodes.states[at].node, devices)
-		for key := range held {
-			held[key] *= int64(sh.min)
+		used := structs.QuotaUsageOf(spec, p.nodes.states[at].node, devices)
+		for key := range used {
+			used[key] *= int64(sh.min)
 		}
-		return held
+		return used
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (p *pass) victimCandidates(h *preemptionSearch) map[int32]bool {
 }
 
 func (p *pass) victimProblem(h *preemptionSearch, v *entry, view feasible.View) *structs.Reason {
-	victim := feasible.Victim{Job: v.job, QuotaUsage: v.gang.held}
+	victim := feasible.Victim{Job: v.job, QuotaUsage: v.gang.quotaUsage}
 	for i := range v.gang.seats {
 		victim.Nodes = append(victim.Nodes, p.nodes.states[v.gang.seats[i].Index()].node)
 	}
@@ -137,7 +137,7 @@ func (p *pass) chooseVictims(w *queueWalk, sh *shape, h *preemptionSearch) ([]in
 	options := p.optionsFor(h.entry, h.need)
 	var nodes []int32
 	for _, at := range p.nodes.candidates(sh, w.partition) {
-		if p.nodes.able(h.need, at) && !p.nodes.states[at].shut && !p.isKept(int(at)) {
+		if p.nodes.able(h.need, at) && !p.nodes.states[at].shut && !p.isReserved(int(at)) {
 			nodes = append(nodes, at)
 		}
 	}
@@ -280,13 +280,13 @@ func (p *pass) lawful(h *preemptionSearch, victims []int32, seats []placement.Se
 	}
 	view := thinned{p.Board, make(map[string]structs.QuotaUsage)}
 	placed := p.nodes.floor.Placements(seats)
-	h.more = p.heldBy(h.entry, h.need.Index(), seats, placed)
+	h.more = p.usageOf(h.entry, h.need.Index(), seats, placed)
 	for _, id := range victims {
 		v := &p.queue.entries[id]
 		if p.victimProblem(h, v, view) != nil {
 			return false
 		}
-		view.gone[v.job.Project] = view.gone[v.job.Project].Add(v.gang.held)
+		view.gone[v.job.Project] = view.gone[v.job.Project].Add(v.gang.quotaUsage)
 	}
 	project := &p.accounts.projects[h.entry.project]
 	return structs.QuotaProblem(project.record, view.ProjectUsage(project.name), h.more.Add(project.nominated)) == nil
@@ -314,7 +314,7 @@ func (p *pass) nominateVictims(id int32, n *need, victims []int32, seats []place
 	e := &p.queue.entries[id]
 	keys := p.end(victims)
 	placed := p.nodes.floor.Placements(seats)
-	made := &nomination{spec: n.Index(), victims: keys, held: p.nodes.heldAsNominated(e, n.Index(), placed)}
+	made := &nomination{spec: n.Index(), victims: keys, quotaUsage: p.nodes.usageAsNominated(e, n.Index(), placed)}
 	for i := range seats {
 		made.nodes = append(made.nodes, int32(seats[i].Index()))
 	}
@@ -352,6 +352,6 @@ func (p *pass) nominate(id int32, made *nomination) {
 	e := &p.queue.entries[id]
 	p.detach(id, true)
 	e.stand, e.nomination = nominated, made
-	p.takeSpare(e, made.held)
+	p.takeSpare(e, made.quotaUsage)
 	p.attach(id, true)
 }

@@ -126,7 +126,7 @@ func (b *Board) freeAt(n *need, at int32, bounded bool) structs.UnixNano {
 			return leaves[i].end
 		}
 	}
-	return whenever // held by what nobody here knows
+	return whenever // used by what nobody here knows
 }
 
 // leave is a gang that leaves a node.

@@ -18,7 +18,7 @@ type partitionQueue struct {
 	queued int     // entries in them
 	dirty  bool    // something changed since its last walk that may let a gang start
 	stale  bool    // something changed that may change an explanation
-	held   bool    // a gang waits for room, as of the newest walk
+	waits  bool    // a gang waits for room, as of the newest walk
 }
 
 // groupKey is what the entries of a group have in common: what was found out

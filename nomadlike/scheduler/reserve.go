@@ -22,7 +22,7 @@ const (
 	promiseSlip  = 3
 )
 
-// reservation keeps nodes for a gang that is blocked. It has one of three forms:
+// reservation reserves nodes for a gang that is blocked. It has one of three forms:
 //
 //	timed    the gang is expected to have its nodes at a time: others may use
 //	         them until then, and what is spare on them then for longer
@@ -48,7 +48,7 @@ type reservation struct {
 	spare     []capacity.Amount // by node: what others may take there whenever they end
 }
 
-// spares reports whether a rank with the needs n may stand on a kept node whenever
+// spares reports whether a rank with the needs n may stand on a reserved node whenever
 // it ends.
 func (r *reservation) spares(b *Board, at int32, n *need) bool {
 	s := &b.nodes.states[at]
@@ -83,19 +83,19 @@ func (ns *nodes) sameDevices(at int32, x, y *need) bool {
 
 // sparesPorts errs on the safe side: a port that the reserved gang names must
 // not be taken, not even by chance, and its dynamic ones must remain.
-func (ns *nodes) sparesPorts(at int32, kept, n *need) bool {
-	its, mine := n.heads, kept.heads
+func (ns *nodes) sparesPorts(at int32, reserved, n *need) bool {
+	its, mine := n.heads, reserved.heads
 	if len(its) == 0 || len(mine) == 0 {
 		return true
 	}
 	node := ns.states[at].node
 	low, high := node.Capacity.PortMin, node.Capacity.PortMax
 	if dynamic := dynamicPorts(mine); dynamic > 0 {
-		held := 0
+		used := 0
 		if _, usage := ns.floor.Node(node.ID); usage != nil {
-			held = len(usage.Ports)
+			used = len(usage.Ports)
 		}
-		if high-low+1-held < dynamic+len(its) {
+		if high-low+1-used < dynamic+len(its) {
 			return false
 		}
 	}
@@ -122,31 +122,31 @@ func dynamicPorts(ports []structs.PortRequest) int {
 	return count
 }
 
-// freeKept drops the reservations of a partition queue.
-func (b *Board) freeKept(partition int32) {
-	for i, r := range b.promises.kept {
+// dropReservations drops the reservations of a partition queue.
+func (b *Board) dropReservations(partition int32) {
+	for i, r := range b.promises.reservations {
 		if r == nil || r.partition != partition {
 			continue
 		}
 		for _, at := range r.nodes {
-			b.nodes.states[at].kept = 0
+			b.nodes.states[at].reservation = 0
 		}
 		b.promises.drop(i)
 	}
 }
 
-// keep adds a reservation.
-func (b *Board) keep(r *reservation) {
+// addReservation adds a reservation.
+func (b *Board) addReservation(r *reservation) {
 	at := b.promises.add(r)
 	for rank, node := range r.nodes {
-		b.nodes.states[node].kept, b.nodes.states[node].rank = int32(at)+1, int32(rank)
+		b.nodes.states[node].reservation, b.nodes.states[node].rank = int32(at)+1, int32(rank)
 	}
 }
 
-// reserve keeps for a blocked gang the nodes on which it is expected to start
+// reserve reserves for a blocked gang the nodes on which it is expected to start
 // first, or is nearest to starting; false: it found none. The first blocked gang
 // of a pool always gets them. Further ones get them only at a known time, and
-// while no more than half of the nodes that they could use are kept, so that
+// while no more than half of the nodes that they could use are reserved, so that
 // reservations for many never stand in the way of all.
 func (p *pass) reserve(w *queueWalk, id int32, sh *shape) bool {
 	e := &p.queue.entries[id]
@@ -163,12 +163,12 @@ func (p *pass) reserve(w *queueWalk, id int32, sh *shape) bool {
 	if !best.strict && e.strictAt == 0 {
 		p.promiseStart(id, best.at)
 	}
-	if p.accounts.projects[e.project].counts() && p.holds[e.project] == nil {
-		p.holdQuota(e, best.need.least, &quotaHold{at: best.at, strict: best.strict})
+	if p.accounts.projects[e.project].counts() && p.quotaReservations[e.project] == nil {
+		p.reserveQuota(e, best.need.least, &quotaReservation{at: best.at, strict: best.strict})
 	}
-	w.kept++
-	w.nodesKept += len(best.nodes)
-	p.keep(best)
+	w.reservations++
+	w.nodesReserved += len(best.nodes)
+	p.addReservation(best)
 	return true
 }
 
@@ -186,7 +186,7 @@ func (p *pass) reservationFor(w *queueWalk, id int32, sh *shape, n *need) *reser
 	e := &p.queue.entries[id]
 	prof := p.profileOf(n, false)
 	candidates := p.nodes.candidates(sh, w.partition)
-	if w.kept > 0 && 2*(w.nodesKept+sh.min) > prof.able {
+	if w.reservations > 0 && 2*(w.nodesReserved+sh.min) > prof.able {
 		return nil
 	}
 	picks := p.soonest(prof, candidates, sh.min)
@@ -194,13 +194,13 @@ func (p *pass) reservationFor(w *queueWalk, id int32, sh *shape, n *need) *reser
 		return nil
 	}
 	r := &reservation{entry: id, jobID: e.jobID, index: e.index, partition: w.partition, need: n, at: p.lastOf(picks)}
-	late := w.kept == 0 && e.strictAt != 0 && p.now > e.strictAt
+	late := w.reservations == 0 && e.strictAt != 0 && p.now > e.strictAt
 	if late {
 		picks = p.soonest(p.profileOf(n, true), candidates, sh.min)
 		r.at, r.bounded = p.lastOf(picks), true
 	}
 	switch {
-	case w.kept > 0 && r.at == never:
+	case w.reservations > 0 && r.at == never:
 		return nil
 	case r.at == never:
 		r.strict, r.bounded = true, false
@@ -242,7 +242,7 @@ const whenever = never - 1
 
 func (x pick) sooner(y pick) bool { return x.when < y.when || x.when == y.when && x.place < y.place }
 
-// soonest picks the count nodes with the earliest times that nobody keeps, in
+// soonest picks the count nodes with the earliest times that nobody has reserved, in
 // no order; fewer when there are no more.
 func (p *pass) soonest(prof *profile, candidates []int32, count int) []pick {
 	picks := p.promises.picks[:0]
@@ -253,7 +253,7 @@ func (p *pass) soonest(prof *profile, candidates []int32, count int) []pick {
 			continue
 		}
 		s := &p.nodes.states[at]
-		if s.kept != 0 || s.nominatedFor != "" {
+		if s.reservation != 0 || s.nominatedFor != "" {
 			continue
 		}
 		one := pick{at: at, place: s.place, when: when}
@@ -292,11 +292,11 @@ func (p *pass) soonestOfMany(prof *profile, candidates []int32, count int) []pic
 	return earliest(p.open(prof, candidates), count, pick.sooner)
 }
 
-// open lists the able nodes that nobody keeps.
+// open lists the able nodes that nobody has reserved.
 func (p *pass) open(prof *profile, candidates []int32) []pick {
 	picks := p.promises.picks[:0]
 	for _, at := range candidates {
-		if s := &p.nodes.states[at]; prof.times[at] != never && s.kept == 0 && s.nominatedFor == "" {
+		if s := &p.nodes.states[at]; prof.times[at] != never && s.reservation == 0 && s.nominatedFor == "" {
 			picks = append(picks, pick{at: at, place: s.place, when: prof.times[at]})
 		}
 	}
@@ -368,7 +368,7 @@ func part(free, need int64) int32 {
 // meeting counts the free healthy devices of a node that meet a need.
 func (ns *nodes) meeting(n *need, at int32) int64 { return int64(ns.floor.Meeting(&n.Need, int(at))) }
 
-// spareOn is what others may take of a kept node whenever they end.
+// spareOn is what others may take of a reserved node whenever they end.
 func (p *pass) spareOn(r *reservation, at int32) capacity.Amount {
 	s := &p.nodes.states[at]
 	room := p.nodes.room(at)
@@ -392,7 +392,7 @@ func (p *pass) spareOn(r *reservation, at int32) capacity.Amount {
 	return room.Sub(p.nodes.rankOn(r.need, at)).Positive()
 }
 
-// Reservation is the start that a blocked gang keeps.
+// Reservation is the start that a blocked gang has.
 type Reservation struct {
 	JobID  string
 	Subjob int
@@ -405,7 +405,7 @@ type Reservation struct {
 // Reservations lists the starts that are reserved, by time.
 func (b *Board) Reservations() []Reservation {
 	var list []Reservation
-	for _, r := range b.promises.kept {
+	for _, r := range b.promises.reservations {
 		if r == nil {
 			continue
 		}

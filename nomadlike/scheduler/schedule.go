@@ -12,7 +12,7 @@ const (
 	WaitsMax = 1024 // explanations of one plan
 )
 
-// ReservationsDefault is how many blocked gangs of a pool keep a reserved start.
+// ReservationsDefault is how many blocked gangs of a pool have a reserved start.
 const ReservationsDefault = 4
 
 // Input is what Schedule decides on.

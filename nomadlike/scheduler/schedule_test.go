@@ -120,8 +120,8 @@ func checkKept(t *rapid.T, w *world, twin *twin, settings Settings, seed uint64)
 	b := NewBoard(settings)
 	b.Sync(w)
 	b.Pass(w.now, seed)
-	byID := map[subjobID]*twinKept{}
-	for _, k := range twin.kept {
+	byID := map[subjobID]*twinReservation{}
+	for _, k := range twin.reservations {
 		byID[k.id] = k
 	}
 	if len(b.Reservations()) != len(byID) {

@@ -23,7 +23,7 @@ type Passing int
 
 // The ways of passing.
 const (
-	Backfill  Passing = iota // the first Reservations blocked gangs of a pool keep a reserved start, which nobody delays
+	Backfill  Passing = iota // the first Reservations blocked gangs of a pool have a reserved start, which nobody delays
 	Easy                     // as Backfill, with one reservation in each pool
 	NoPassing                // strict order: no job of a pool passes another
 )
@@ -31,7 +31,7 @@ const (
 // Settings are the rules of a board. The zero value is what the product does,
 // but for its Model.
 type Settings struct {
-	Reservations  int // blocked gangs of a pool that keep a reserved start; 0: ReservationsDefault, negative: none
+	Reservations  int // blocked gangs of a pool that have a reserved start; 0: ReservationsDefault, negative: none
 	Order         Order
 	Passing       Passing
 	PreemptLonger bool // a queued job ends running ones that have more time left; for the simulator's srtf only
@@ -48,7 +48,7 @@ type Settings struct {
 	// Runtime, when set, tells exactly how long a queued subjob will run from its
 	// start on, instead of any estimate; for simulations that know.
 	Runtime func(job *structs.Job, subjob int) time.Duration
-	// Prefer, when set, tells how much a node is worth to a job for what it holds
+	// Prefer, when set, tells how much a node is worth to a job for what it uses
 	// already, prepared data for instance; nodes with more come first.
 	Prefer func(job *structs.Job, node *structs.Node) int
 	// Prefers reports which jobs Prefer is asked for: to ask for every node takes
@@ -71,8 +71,8 @@ func sameModel(a, b Estimates) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
 }
 
-// keepMax is how many blocked gangs of a pool keep a reserved start.
-func (s *Settings) keepMax() int {
+// reservationsMax is how many blocked gangs of a pool have a reserved start.
+func (s *Settings) reservationsMax() int {
 	switch {
 	case s.Passing == NoPassing || s.Reservations < 0:
 		return 0

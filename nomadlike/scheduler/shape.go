@@ -34,7 +34,7 @@ type need struct {
 	heads []structs.PortRequest // of rank 0
 	all   bool                  // asks for all devices of a node
 	least structs.QuotaUsage    // what the smallest gang counts in a quota at least; never changed
-	at    int32                 // its row in the board's table of what classes can hold
+	at    int32                 // its row in the board's table of what classes can run
 }
 
 // shapes finds the shape of a job. Boards share it with their clones until one
@@ -87,7 +87,7 @@ func (s *shapes) of(job *structs.Job) *shape {
 	}
 	for i := range needs {
 		spec := needs[i].Spec()
-		n := need{Need: needs[i], job: form, at: s.needs, least: leastHeld(spec, sh.min)}
+		n := need{Need: needs[i], job: form, at: s.needs, least: leastUsage(spec, sh.min)}
 		n.least[structs.QuotaCPU] -= job.ServerCPUSpare()
 		n.ports, n.heads = job.PortRequests(spec, 1), job.PortRequests(spec, 0)
 		n.rank = spec.Amount()

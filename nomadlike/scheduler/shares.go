@@ -11,7 +11,7 @@ import (
 type Share struct {
 	Project  string
 	Used     float64 // device-hours of late: older ones count less
-	Held     float64 // devices that it holds now; cores count in part
+	InUse    float64 // devices that it uses now; cores count in part
 	Weighted float64 // the smaller, the earlier it is served
 	Fair     bool    // the pool orders its queue by it
 }
@@ -31,8 +31,8 @@ func (b *Board) Shares(pool string, now structs.UnixNano) []Share {
 	}
 	var list []Share
 	for i, s := range b.shares(&l, now) {
-		if s.used > 0 || s.held > 0 {
-			list = append(list, Share{Project: b.accounts.projects[i].name, Used: s.used, Held: s.held, Weighted: s.weighted(), Fair: fair})
+		if s.used > 0 || s.inUse > 0 {
+			list = append(list, Share{Project: b.accounts.projects[i].name, Used: s.used, InUse: s.inUse, Weighted: s.weighted(), Fair: fair})
 		}
 	}
 	slices.SortFunc(list, func(x, y Share) int {

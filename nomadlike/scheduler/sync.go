@@ -137,7 +137,7 @@ func (q *queue) sameQueued(id int32, c *structs.SubjobChange) bool {
 }
 
 func (ns *nodes) nominationOf(e *entry, c *structs.Nomination) *nomination {
-	made := &nomination{spec: c.Gang.Spec, victims: c.Victims, held: ns.heldAsNominated(e, c.Gang.Spec, c.Gang.Placements)}
+	made := &nomination{spec: c.Gang.Spec, victims: c.Victims, quotaUsage: ns.usageAsNominated(e, c.Gang.Spec, c.Gang.Placements)}
 	for i := range c.Gang.Placements {
 		if at, ok := ns.floor.Index(c.Gang.Placements[i].NodeID); ok {
 			made.nodes = append(made.nodes, int32(at))
@@ -146,7 +146,7 @@ func (ns *nodes) nominationOf(e *entry, c *structs.Nomination) *nomination {
 	return made
 }
 
-// gangOf describes the attempt of a subjob that holds nodes.
+// gangOf describes the attempt of a subjob that occupies nodes.
 func (ns *nodes) gangOf(c *structs.SubjobChange) *gang {
 	a := c.Attempt
 	g := &gang{
@@ -167,7 +167,7 @@ func (ns *nodes) gangOf(c *structs.SubjobChange) *gang {
 		g.seats, g.demands, g.allocs = append(g.seats, seat), append(g.demands, d), append(g.allocs, alloc)
 		g.devices += int(d.Devices)
 		g.cpu += d.CPU
-		g.held = g.held.Add(alloc.QuotaUsage)
+		g.quotaUsage = g.quotaUsage.Add(alloc.QuotaUsage)
 		if g.pool == "" {
 			g.pool = alloc.Pool
 		}

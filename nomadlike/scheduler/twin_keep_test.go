@@ -104,12 +104,12 @@ func (t *twin) freeAt(node string, rank capacity.Amount, bounded bool) structs.U
 	return whenever
 }
 
-// keep reserves nodes for a blocked gang, and reports how many.
-func (t *twin) keep(id subjobID, before, nodes int) int {
+// reserve reserves nodes for a blocked gang, and reports how many.
+func (t *twin) reserve(id subjobID, before, nodes int) int {
 	job := t.world.jobs[id.job]
-	var best *twinKept
+	var best *twinReservation
 	for index, spec := range job.Resources {
-		if k := t.keepFor(id, index, spec, before, nodes); k != nil && (best == nil || k.at < best.at) {
+		if k := t.reservationFor(id, index, spec, before, nodes); k != nil && (best == nil || k.at < best.at) {
 			best = k
 		}
 	}
@@ -119,23 +119,23 @@ func (t *twin) keep(id subjobID, before, nodes int) int {
 	if !best.strict && t.world.subjobs[id].NoPassingAt == 0 {
 		t.strictAt[id] = best.at.Add(max(promiseSlack, best.at.Sub(t.now)/promiseSlip))
 	}
-	t.kept = append(t.kept, best)
-	t.hold(id, leastHeld(best.spec, job.NodesMin()), best.at, best.strict)
+	t.reservations = append(t.reservations, best)
+	t.reserveQuota(id, leastUsage(best.spec, job.NodesMin()), best.at, best.strict)
 	return len(best.spare)
 }
 
-func (t *twin) keepFor(id subjobID, index int, spec structs.Resources, before, nodes int) *twinKept {
+func (t *twin) reservationFor(id subjobID, index int, spec structs.Resources, before, nodes int) *twinReservation {
 	job := t.world.jobs[id.job]
 	able := t.ableOn(job, spec)
 	free := slices.DeleteFunc(slices.Clone(able), func(node string) bool {
-		return slices.ContainsFunc(t.kept, func(k *twinKept) bool { _, mine := k.spare[node]; return mine })
+		return slices.ContainsFunc(t.reservations, func(k *twinReservation) bool { _, mine := k.spare[node]; return mine })
 	})
 	size := job.NodesMin()
 	if len(free) < size || before > 0 && 2*(nodes+size) > len(able) {
 		return nil
 	}
 	late := t.world.subjobs[id].NoPassingAt
-	k := &twinKept{
+	k := &twinReservation{
 		id: id, pool: poolOf(job), spec: spec, job: job, at: t.now, spare: map[string]capacity.Amount{},
 		bounded: before == 0 && late != 0 && t.now > late,
 	}

@@ -16,21 +16,21 @@ import (
 // without VIP jobs, preemption and growth. Which of several fitting nodes a gang
 // gets is the floor's choice here as there; package placement has its own twin.
 type twin struct {
-	world    *world
-	now      structs.UnixNano
-	settings Settings
-	seed     uint64
-	started  map[subjobID]*structs.GangPlan
-	order    []subjobID // of started
-	kept     []*twinKept
-	strictAt map[subjobID]structs.UnixNano // fixed by this pass
-	gangs    []structs.GangPlan
-	filling  map[string]bool      // pools whose reservations are made: the shortest go first
-	holds    map[string]*twinHold // by project
+	world             *world
+	now               structs.UnixNano
+	settings          Settings
+	seed              uint64
+	started           map[subjobID]*structs.GangPlan
+	order             []subjobID // of started
+	reservations      []*twinReservation
+	strictAt          map[subjobID]structs.UnixNano // fixed by this pass
+	gangs             []structs.GangPlan
+	filling           map[string]bool                  // pools whose reservations are made: the shortest go first
+	quotaReservations map[string]*twinQuotaReservation // by project
 }
 
-// twinKept is a reservation.
-type twinKept struct {
+// twinReservation is a reservation.
+type twinReservation struct {
 	id      subjobID
 	pool    string
 	spec    structs.Resources
@@ -41,8 +41,8 @@ type twinKept struct {
 	spare   map[string]capacity.Amount // by node
 }
 
-// twinHold is quota that is kept for a gang of a project.
-type twinHold struct {
+// twinQuotaReservation is quota that is reserved for a gang of a project.
+type twinQuotaReservation struct {
 	id     subjobID
 	at     structs.UnixNano
 	strict bool
@@ -52,7 +52,7 @@ type twinHold struct {
 func runTwin(w *world, settings Settings, seed uint64) *twin {
 	t := &twin{
 		world: w, now: w.now, settings: settings, seed: seed,
-		started: map[subjobID]*structs.GangPlan{}, strictAt: map[subjobID]structs.UnixNano{}, filling: map[string]bool{}, holds: map[string]*twinHold{},
+		started: map[subjobID]*structs.GangPlan{}, strictAt: map[subjobID]structs.UnixNano{}, filling: map[string]bool{}, quotaReservations: map[string]*twinQuotaReservation{},
 	}
 	var left []subjobID
 	for _, s := range w.queued() {
@@ -73,18 +73,18 @@ func runTwin(w *world, settings Settings, seed uint64) *twin {
 		switch {
 		case why == faultQuota && !closed[pool]:
 			t.awaitQuota(id)
-		case why == faultQuota || why == faultHeld:
+		case why == faultQuota || why == faultQuotaReserved:
 		case settings.Passing == NoPassing:
 			unpassed[pool] = true
 		case !closed[pool]:
-			n := t.keep(id, blocked[pool], nodes[pool])
+			n := t.reserve(id, blocked[pool], nodes[pool])
 			if n > 0 {
 				blocked[pool]++
 				nodes[pool] += n
 			} else {
 				futile[pool] = true
 			}
-			if closed[pool] = blocked[pool] > 0 && (blocked[pool] == settings.keepMax() || futile[pool]); !closed[pool] {
+			if closed[pool] = blocked[pool] > 0 && (blocked[pool] == settings.reservationsMax() || futile[pool]); !closed[pool] {
 				break
 			}
 			rest := slices.DeleteFunc(slices.Clone(left), func(x subjobID) bool { return poolOf(w.jobs[x.job]) != pool })
@@ -160,7 +160,7 @@ func (t *twin) borrows(job *structs.Job) bool {
 	if record == nil || len(job.Resources) == 0 || !slices.ContainsFunc(record.Quotas, func(q structs.Quota) bool { return q.Guaranteed > 0 }) {
 		return true
 	}
-	return usedUp(record, t.projectUsage(job.Project), leastHeld(job.SpecAt(0), job.NodesMin()))
+	return usedUp(record, t.projectUsage(job.Project), leastUsage(job.SpecAt(0), job.NodesMin()))
 }
 
 // share is what a project used of a pool, and holds now, in device-hours over
@@ -212,7 +212,7 @@ func (t *twin) share(project string, pool *structs.Pool) float64 {
 		}
 		now += weigh(devices, milli)
 	}
-	s := share{used: used + float64(running)/3600e3, held: float64(held)/1000 + now, weight: 1}
+	s := share{used: used + float64(running)/3600e3, inUse: float64(held)/1000 + now, weight: 1}
 	if record := t.world.projects[project]; record != nil && record.Weight > 0 {
 		s.weight = record.Weight
 	}
@@ -302,7 +302,7 @@ func (t *twin) try(id subjobID) (*structs.GangPlan, fault) {
 		if one == faultNone {
 			one = faultRoom
 			need := placement.NeedOf(job, spec)
-			avoid := func(at int) bool { return t.isKept(id, spec, f.At(at).ID) }
+			avoid := func(at int) bool { return t.isReserved(id, spec, f.At(at).ID) }
 			options := placement.Options{PortStart: portStart(id.job, id.index, s.Attempt+1, t.seed), Avoid: avoid}
 			for _, size := range t.sizes(job) {
 				placed, ok := f.Choose(&need, size, options)
@@ -324,7 +324,7 @@ func (t *twin) try(id subjobID) (*structs.GangPlan, fault) {
 
 // leastFault reports what quota has against the least that a gang would hold.
 func (t *twin) leastFault(id subjobID, spec structs.Resources) fault {
-	return t.quotaFault(id, leastHeld(spec, t.world.jobs[id.job].NodesMin()))
+	return t.quotaFault(id, leastUsage(spec, t.world.jobs[id.job].NodesMin()))
 }
 
 // quotaFault reports what quota has against a gang that would hold so much.
@@ -334,13 +334,13 @@ func (t *twin) quotaFault(id subjobID, held structs.QuotaUsage) fault {
 	if structs.QuotaProblem(record, t.projectUsage(job.Project), held) != nil {
 		return faultQuota
 	}
-	h := t.holds[job.Project]
+	h := t.quotaReservations[job.Project]
 	if h == nil || h.id == id || !h.strict && t.endOf(id) <= h.at {
 		return faultNone
 	}
 	for i, quota := range record.Quotas {
 		if spare, asked := h.spare[i]; asked && held.Of(quota) > spare {
-			return faultHeld
+			return faultQuotaReserved
 		}
 	}
 	return faultNone
@@ -361,9 +361,9 @@ func (t *twin) starved(id subjobID) bool {
 func (t *twin) awaitQuota(id subjobID) {
 	job := t.world.jobs[id.job]
 	first := slices.IndexFunc(job.Resources, func(spec structs.Resources) bool { return t.ableAs(job, spec) })
-	need := leastHeld(job.SpecAt(first), job.NodesMin())
+	need := leastUsage(job.SpecAt(first), job.NodesMin())
 	record := t.world.projects[job.Project]
-	if t.settings.keepMax() == 0 && t.settings.Passing != NoPassing || structs.QuotaProblem(record, nil, need) != nil {
+	if t.settings.reservationsMax() == 0 && t.settings.Passing != NoPassing || structs.QuotaProblem(record, nil, need) != nil {
 		return
 	}
 	at := never
@@ -374,32 +374,32 @@ func (t *twin) awaitQuota(id subjobID) {
 	}
 	late := t.world.subjobs[id].NoPassingAt
 	strict := at == never || late != 0 && t.now > late || t.settings.Passing == NoPassing
-	if t.holds[job.Project] == nil && !strict && late == 0 {
+	if t.quotaReservations[job.Project] == nil && !strict && late == 0 {
 		t.strictAt[id] = at.Add(max(promiseSlack, at.Sub(t.now)/promiseSlip))
 	}
-	t.hold(id, need, at, strict)
+	t.reserveQuota(id, need, at, strict)
 }
 
 // hold keeps need of the quota of a gang's project, unless another gang of it
 // came before.
-func (t *twin) hold(id subjobID, need structs.QuotaUsage, at structs.UnixNano, strict bool) {
+func (t *twin) reserveQuota(id subjobID, need structs.QuotaUsage, at structs.UnixNano, strict bool) {
 	project := t.world.jobs[id.job].Project
 	record := t.world.projects[project]
-	if record == nil || t.holds[project] != nil {
+	if record == nil || t.quotaReservations[project] != nil {
 		return
 	}
 	usage := t.projectUsage(project)
 	if !strict {
 		usage = t.usageAfter(project, at)
 	}
-	h := &twinHold{id: id, at: at, strict: strict, spare: map[int]int64{}}
+	h := &twinQuotaReservation{id: id, at: at, strict: strict, spare: map[int]int64{}}
 	for i, quota := range record.Quotas {
 		if most, bounded := quota.Most(); bounded && need.Of(quota) > 0 {
 			h.spare[i] = max(0, most-usage.QuotaUsage.Of(quota)-need.Of(quota))
 		}
 	}
 	if len(h.spare) > 0 {
-		t.holds[project] = h
+		t.quotaReservations[project] = h
 	}
 }
 
@@ -419,7 +419,7 @@ func (t *twin) ends(project string) map[subjobID]structs.UnixNano {
 	return ends
 }
 
-// usageAfter is what a project holds when all have ended that do by a time.
+// usageAfter is what a project uses when all have ended that do by a time.
 func (t *twin) usageAfter(project string, at structs.UnixNano) *structs.ProjectUsage {
 	ends := t.ends(project)
 	u := &structs.ProjectUsage{QuotaUsage: structs.QuotaUsage{}}
@@ -441,7 +441,7 @@ func (t *twin) place(id subjobID) bool {
 	if gang == nil {
 		return false
 	}
-	if h := t.holds[t.world.jobs[id.job].Project]; h != nil && h.id != id && (h.strict || t.endOf(id) > h.at) {
+	if h := t.quotaReservations[t.world.jobs[id.job].Project]; h != nil && h.id != id && (h.strict || t.endOf(id) > h.at) {
 		held := t.held(id, gang)
 		for i, spare := range h.spare {
 			h.spare[i] = max(0, spare-held.Of(t.world.projects[t.world.jobs[id.job].Project].Quotas[i]))
@@ -451,7 +451,7 @@ func (t *twin) place(id subjobID) bool {
 	t.order = append(t.order, id)
 	t.gangs = append(t.gangs, *gang)
 	for rank, p := range gang.Placements {
-		for _, k := range t.kept {
+		for _, k := range t.reservations {
 			spare, mine := k.spare[p.NodeID]
 			if mine && !t.passes(id, k) {
 				k.spare[p.NodeID] = spare.Sub(t.rank(t.world.jobs[id.job].SpecAt(gang.Spec), p.NodeID))
@@ -464,18 +464,18 @@ func (t *twin) place(id subjobID) bool {
 
 func (t *twin) overQuota(id subjobID) bool {
 	_, why := t.try(id)
-	return why == faultQuota || why == faultHeld
+	return why == faultQuota || why == faultQuotaReserved
 }
 
 // passes reports whether the gang would end before the reserved start.
-func (t *twin) passes(id subjobID, k *twinKept) bool {
+func (t *twin) passes(id subjobID, k *twinReservation) bool {
 	return !k.strict && t.endOf(id) <= k.at && (!k.bounded || t.endBy(id, true) <= k.at)
 }
 
-// isKept reports whether a reservation keeps the gang off a node.
-func (t *twin) isKept(id subjobID, spec int, node string) bool {
+// isReserved reports whether a reservation keeps the gang off a node.
+func (t *twin) isReserved(id subjobID, spec int, node string) bool {
 	job := t.world.jobs[id.job]
-	for _, k := range t.kept {
+	for _, k := range t.reservations {
 		spare, mine := k.spare[node]
 		if !mine || t.passes(id, k) {
 			continue
@@ -489,7 +489,7 @@ func (t *twin) isKept(id subjobID, spec int, node string) bool {
 	return false
 }
 
-func (t *twin) portsSpared(job *structs.Job, spec int, k *twinKept, node string) bool {
+func (t *twin) portsSpared(job *structs.Job, spec int, k *twinReservation, node string) bool {
 	mine, its := k.job.PortRequests(k.spec, 0), job.PortRequests(job.SpecAt(spec), 0)
 	c := t.world.nodes[node].Capacity
 	if len(mine) == 0 || len(its) == 0 {
@@ -520,7 +520,7 @@ func (t *twin) rank(spec structs.Resources, node string) capacity.Amount {
 	return d
 }
 
-// ableOn lists the ready nodes that could hold a rank when empty.
+// ableOn lists the ready nodes that could run a rank when empty.
 func (t *twin) ableOn(job *structs.Job, spec structs.Resources) []string {
 	var able []string
 	for _, id := range slices.Sorted(maps.Keys(t.world.nodes)) {

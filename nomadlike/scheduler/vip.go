@@ -15,7 +15,7 @@ func (p *pass) nominateVIP(w *queueWalk, id int32, sh *shape, a *answer) bool {
 	if p.start(w, id, sh, a) {
 		return true
 	}
-	if a.fault != faultRoom && a.fault != faultKept || p.judge(sh).reason != nil {
+	if a.fault != faultRoom && a.fault != faultReserved || p.judge(sh).reason != nil {
 		return false
 	}
 	e := &p.queue.entries[id]
@@ -25,26 +25,26 @@ func (p *pass) nominateVIP(w *queueWalk, id int32, sh *shape, a *answer) bool {
 		return false // another nomination stands before it
 	}
 	n := &sh.needs[p.judge(sh).need]
-	held := structs.QuotaUsage{}
+	used := structs.QuotaUsage{}
 	placed := make([]structs.RankPlacement, len(nodes))
 	for rank, at := range nodes {
 		node := p.nodes.states[at].node
 		spec := e.job.SpecOf(n.Index(), rank, len(nodes))
 		devices, _ := feasible.ChooseDevices(node, nil, spec.Devices)
-		held = held.Add(structs.QuotaUsageOf(spec, node, devices))
+		used = used.Add(structs.QuotaUsageOf(spec, node, devices))
 		placed[rank] = structs.RankPlacement{NodeID: node.ID, Devices: devices}
 	}
 	project := &p.accounts.projects[e.project]
-	if problem := structs.QuotaProblem(project.record, project.due(), held); problem != nil {
+	if problem := structs.QuotaProblem(project.record, project.due(), used); problem != nil {
 		a.fault, a.reason = faultQuota, p.overQuota(e, sh, problem)
 		return false
 	}
-	if h := p.heldBack(e, held); h != nil {
-		a.fault, a.reason = faultHeld, p.quotaKept(e, h)
+	if h := p.behindQuota(e, used); h != nil {
+		a.fault, a.reason = faultQuotaReserved, p.quotaReserved(e, h)
 		return false
 	}
-	made := &nomination{spec: n.Index(), nodes: nodes, held: held}
-	if victims := p.killedBy(e, sh, nodes, held); !e.job.KillsLast || p.onlyThese(nodes, victims) {
+	made := &nomination{spec: n.Index(), nodes: nodes, quotaUsage: used}
+	if victims := p.killedBy(e, sh, nodes, used); !e.job.KillsLast || p.onlyThese(nodes, victims) {
 		made.victims = p.end(victims)
 	}
 	p.nominate(id, made)
@@ -56,7 +56,7 @@ func (p *pass) nominateVIP(w *queueWalk, id int32, sh *shape, a *answer) bool {
 	return true
 }
 
-// machines lists the nodes of a VIP job's machines that could hold a rank, in
+// machines lists the nodes of a VIP job's machines that could run a rank, in
 // its order.
 func (p *pass) machines(sh *shape) []int32 {
 	need := &sh.needs[p.judge(sh).need]
@@ -109,7 +109,7 @@ func (p *pass) killDue() {
 		}
 		sh, made := p.queue.shapes.list[e.shape], *e.nomination
 		nodes := made.nodes
-		victims := p.killedBy(e, sh, nodes, made.held)
+		victims := p.killedBy(e, sh, nodes, made.quotaUsage)
 		if len(victims) == 0 || slices.ContainsFunc(nodes, func(at int32) bool { return p.nodes.states[at].node == nil }) || !p.onlyThese(nodes, victims) {
 			continue
 		}

@@ -342,7 +342,7 @@ func (w *world) place(gang *structs.GangPlan) {
 	w.touch("q", job.Project)
 }
 
-// end frees what a running subjob holds and puts it into state; nominations that
+// end frees what a running subjob uses and puts it into state; nominations that
 // waited for it are placed.
 func (w *world) end(jobID string, index int, state structs.JobState) {
 	id := subjobID{jobID, index}
