@@ -151,7 +151,7 @@ func (s *imageStore) collect(ctx context.Context, now time.Time) error {
 	for _, i := range images {
 		ids = append(ids, i.ID)
 	}
-	return s.uses.keep(ids)
+	return s.uses.retain(ids)
 }
 
 // stored gathers what collect decides about.

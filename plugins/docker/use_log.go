@@ -64,8 +64,8 @@ func (l *useLog) get(id string) imageUse {
 	return l.mu.images[id]
 }
 
-// keep forgets all images but those given.
-func (l *useLog) keep(ids []string) error {
+// retain forgets all images but those given.
+func (l *useLog) retain(ids []string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := len(l.mu.images)

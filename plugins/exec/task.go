@@ -174,7 +174,7 @@ func (t *task) settle() bool {
 		defer claim.Release()
 	}
 	switch {
-	case errors.Is(err, supervisor.ErrHeld):
+	case errors.Is(err, supervisor.ErrLocked):
 		return false // a supervisor is starting it, or about to see that nobody wants that any more
 	case err == nil && record.Exit != nil:
 		t.finish(record.Exit)

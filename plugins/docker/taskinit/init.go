@@ -106,7 +106,7 @@ func runInit() int {
 		p.mu.Lock()
 		p.mu.lease = *p.spec.Lease
 		p.mu.Unlock()
-		go p.keepLease()
+		go p.enforceLease()
 	}
 	if failure := p.launch(); failure != nil {
 		p.tell(func() { p.mu.refused = failure }, Report{Refused: failure})

@@ -97,7 +97,7 @@ func runKeeper() int {
 	go k.acceptAgents()
 	go k.giveUp()
 	if k.config.Lease != "" {
-		go k.keepLease()
+		go k.enforceLease()
 	}
 	exit := <-k.done
 	if exit == nil {

@@ -31,10 +31,10 @@ func (l Lease) over(now, behind time.Duration) bool {
 	return l.TTL > 0 && now >= l.From+l.TTL+behind
 }
 
-// keepLease reads the lease for the init as long as the keeper lives, and ends
+// enforceLease reads the lease for the init as long as the keeper lives, and ends
 // the container when the init should have done so. A file that cannot be read
 // leaves the last lease as it was.
-func (k *keeper) keepLease() {
+func (k *keeper) enforceLease() {
 	tick := time.NewTicker(leaseLook)
 	defer tick.Stop()
 	for ; ; <-tick.C {
@@ -70,9 +70,9 @@ func (k *keeper) leaseNow() Lease {
 	return k.mu.lease
 }
 
-// keepLease ends a strict task when the last lease that a keeper told of is
+// enforceLease ends a strict task when the last lease that a keeper told of is
 // over, whether or not there is still a keeper.
-func (p *process) keepLease() {
+func (p *process) enforceLease() {
 	tick := time.NewTicker(leaseLook)
 	defer tick.Stop()
 	for ; ; <-tick.C {

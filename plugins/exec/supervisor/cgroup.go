@@ -21,7 +21,7 @@ type Cgroup struct {
 // supervisor that is frozen or throttled with its task could not help it.
 type cgroups struct {
 	v2     string            // directory, "" for none
-	loose  bool              // the kernel could not make processes in there: what was forked at once is outside; guarded by the holder's gate
+	loose  bool              // the kernel could not make processes in there: what was forked at once is outside; guarded by the freezer's gate
 	v1     map[string]string // directories by controller
 	inside []*os.File        // lists of threads of the task's cgroups
 	home   []*os.File        // those where this process lives

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// ErrHeld is returned for a record that somebody else is just deciding: a
+// ErrLocked is returned for a record that somebody else is just deciding: a
 // supervisor that is starting the task, or an agent that declares it lost.
-var ErrHeld = errors.New("record is held")
+var ErrLocked = errors.New("record is locked")
 
 // A lock on the record (flock) decides between a supervisor with a request of
 // an agent that is gone, and the next agent, which looks for the task. The
@@ -20,12 +20,12 @@ var ErrHeld = errors.New("record is held")
 // of an empty record can keep it from coming, and one that does not get it
 // has to wait. The kernel drops the lock of a process that dies.
 
-// hold takes the lock of a record, without waiting, and returns what the file
-// is then. One that has lost its name counts as held: it is not the record.
-func hold(file *os.File) (*syscall.Stat_t, error) {
+// lock takes the lock of a record, without waiting, and returns what the file
+// is then. One that has lost its name counts as locked: it is not the record.
+func lock(file *os.File) (*syscall.Stat_t, error) {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == syscall.EWOULDBLOCK {
-		return nil, ErrHeld
+		return nil, ErrLocked
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
@@ -35,20 +35,20 @@ func hold(file *os.File) (*syscall.Stat_t, error) {
 		return nil, fmt.Errorf("stat: %w", err)
 	}
 	if info.Nlink == 0 {
-		return nil, ErrHeld
+		return nil, ErrLocked
 	}
 	return &info, nil
 }
 
-// unhold drops the lock also for a child that is just being forked.
-func unhold(file *os.File) { _ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN) }
+// unlock drops the lock also for a child that is just being forked.
+func unlock(file *os.File) { _ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN) }
 
 // Claim is a record in the hands of an agent: no supervisor starts the task
-// as long as it is held, nor afterwards if the end was written.
+// as long as it is locked, nor afterwards if the end was written.
 type Claim struct{ record *recordFile }
 
 // ClaimRecord takes the record of a task whose supervisor does not answer,
-// and reads it. It makes an empty one if there is none. The error is ErrHeld
+// and reads it. It makes an empty one if there is none. The error is ErrLocked
 // while a supervisor may be starting the task: try again.
 func ClaimRecord(dir, taskID string) (*Claim, Record, error) {
 	path := filepath.Join(dir, taskID+RecordSuffix)
@@ -56,7 +56,7 @@ func ClaimRecord(dir, taskID string) (*Claim, Record, error) {
 	if err != nil {
 		return nil, Record{}, fmt.Errorf("claim record: %w", err)
 	}
-	if _, err := hold(file); err != nil {
+	if _, err := lock(file); err != nil {
 		file.Close()
 		return nil, Record{}, fmt.Errorf("claim record: %w", err)
 	}
@@ -88,7 +88,7 @@ func Discard(dir, taskID, marker string) error {
 	}
 	c := &Claim{record: &recordFile{file: file}}
 	defer c.Release()
-	if _, err := hold(file); errors.Is(err, ErrHeld) {
+	if _, err := lock(file); errors.Is(err, ErrLocked) {
 		return nil // by another start
 	} else if err != nil {
 		return fmt.Errorf("discard record: %w", err)

@@ -176,13 +176,13 @@ func (c *control) answer(request *Request) *Reply {
 	case OpSignal:
 		t.signal(syscall.Signal(request.Signal))
 	case OpPause:
-		if !t.tree.holder.pause() {
+		if !t.tree.freezer.pause() {
 			return &Reply{Failure: &taskproc.Failure{Kind: taskproc.FailBusy}}
 		}
 	case OpContinue:
-		t.tree.holder.resume()
+		t.tree.freezer.resume()
 	case OpThrottle:
-		t.tree.holder.throttle(time.Duration(request.BusyMS)*time.Millisecond, time.Duration(request.IdleMS)*time.Millisecond)
+		t.tree.freezer.throttle(time.Duration(request.BusyMS)*time.Millisecond, time.Duration(request.IdleMS)*time.Millisecond)
 	case OpStats:
 		return &Reply{Stats: t.tree.measure()}
 	}

@@ -18,12 +18,12 @@ const (
 	throttleMostMS = 60_000
 )
 
-// holder keeps the task from running: because somebody has paused it, or in
+// freezer keeps the task from running: because somebody has paused it, or in
 // the idle part of a throttle's cycle.
-type holder struct {
+type freezer struct {
 	tree *tree
-	// gate is full while a process is made, and while the task is held. A
-	// child that is held before it has executed its program holds its parent
+	// gate is full while a process is made, and while the task is frozen. A
+	// child that is frozen before it has executed its program holds up its parent
 	// too, with all of this process; and so does a freezer that a thread of
 	// ours has gone into.
 	gate chan struct{}
@@ -32,17 +32,17 @@ type holder struct {
 		sync.Mutex
 		paused bool // by request
 		idle   bool // by the throttle
-		held   bool // what is the case
-		over   bool // the task ends: nothing holds it any more
+		frozen bool // what is the case
+		over   bool // the task ends: nothing freezes it any more
 		stop   func()
 	}
 }
 
-func newHolder(t *tree) *holder { return &holder{tree: t, gate: make(chan struct{}, 1)} }
+func newFreezer(t *tree) *freezer { return &freezer{tree: t, gate: make(chan struct{}, 1)} }
 
-// pause holds the task until resume, and reports whether it could. A task that
-// ends is not held any more.
-func (h *holder) pause() bool {
+// pause freezes the task until resume, and reports whether it could. A task that
+// ends is not frozen any more.
+func (h *freezer) pause() bool {
 	ok := h.set(func() { h.mu.paused = true })
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -50,10 +50,10 @@ func (h *holder) pause() bool {
 }
 
 // resume undoes pause; a throttle goes on.
-func (h *holder) resume() { h.set(func() { h.mu.paused = false }) }
+func (h *freezer) resume() { h.set(func() { h.mu.paused = false }) }
 
-// release ends every hold for good.
-func (h *holder) release() {
+// release thaws the task for good.
+func (h *freezer) release() {
 	h.mu.Lock()
 	stop := h.mu.stop
 	h.mu.stop, h.mu.over = nil, true
@@ -65,28 +65,28 @@ func (h *holder) release() {
 }
 
 // set changes a reason, and what follows from the reasons.
-func (h *holder) set(change func()) bool {
+func (h *freezer) set(change func()) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	change()
 	want := (h.mu.paused || h.mu.idle) && !h.mu.over
 	switch {
-	case want && !h.mu.held:
-		h.mu.held = h.hold()
-		if !h.mu.held {
+	case want && !h.mu.frozen:
+		h.mu.frozen = h.freeze()
+		if !h.mu.frozen {
 			h.mu.paused, h.mu.idle = false, false
 		}
-		return h.mu.held
-	case !want && h.mu.held:
-		h.mu.held = false
-		h.let()
+		return h.mu.frozen
+	case !want && h.mu.frozen:
+		h.mu.frozen = false
+		h.thaw()
 	}
 	return true
 }
 
 // throttle lets the task run for busy and holds it for idle, again and again;
 // without idle it lets it run. The last request counts.
-func (h *holder) throttle(busy, idle time.Duration) {
+func (h *freezer) throttle(busy, idle time.Duration) {
 	h.mu.Lock()
 	stop := h.mu.stop
 	h.mu.stop = nil
@@ -112,7 +112,7 @@ func (h *holder) throttle(busy, idle time.Duration) {
 }
 
 // cycle holds and lets go until quit.
-func (h *holder) cycle(busy, idle time.Duration, quit <-chan struct{}) {
+func (h *freezer) cycle(busy, idle time.Duration, quit <-chan struct{}) {
 	timer := time.NewTimer(busy)
 	defer timer.Stop()
 	for held := false; ; held = !held {
@@ -130,9 +130,9 @@ func (h *holder) cycle(busy, idle time.Duration, quit <-chan struct{}) {
 	}
 }
 
-// hold stops all processes: by a cgroup's freezer when there is one, else by
+// freeze stops all processes: by a cgroup's freezer when there is one, else by
 // SIGSTOP until a pass finds none that is not stopped.
-func (h *holder) hold() bool {
+func (h *freezer) freeze() bool {
 	deadline := time.Now().Add(pausePatience)
 	if !h.enterGate(pausePatience) {
 		return false
@@ -145,7 +145,7 @@ func (h *holder) hold() bool {
 	return done
 }
 
-func (h *holder) stop(deadline time.Time) bool {
+func (h *freezer) stop(deadline time.Time) bool {
 	c := h.tree.cgroups
 	if !c.loose && write(c.v2, "cgroup.freeze", "1") {
 		return h.frozen(filepath.Join(c.v2, "cgroup.events"), "frozen 1", deadline, func() {})
@@ -158,13 +158,13 @@ func (h *holder) stop(deadline time.Time) bool {
 	return h.stopAll(deadline)
 }
 
-// let undoes hold.
-func (h *holder) let() {
+// thaw undoes freeze.
+func (h *freezer) thaw() {
 	h.run()
 	h.leaveGate()
 }
 
-func (h *holder) run() {
+func (h *freezer) run() {
 	c := h.tree.cgroups
 	if (c.loose || !write(c.v2, "cgroup.freeze", "0")) && !write(c.v1["freezer"], "freezer.state", "THAWED") {
 		h.tree.signalAll(syscall.SIGCONT)
@@ -173,7 +173,7 @@ func (h *holder) run() {
 
 // enterGate waits until no process is being made, and keeps others from being
 // made until leaveGate. With a patience of 0 it waits as long as it takes.
-func (h *holder) enterGate(patience time.Duration) bool {
+func (h *freezer) enterGate(patience time.Duration) bool {
 	var expired <-chan time.Time
 	if patience > 0 {
 		timer := time.NewTimer(patience)
@@ -188,11 +188,11 @@ func (h *holder) enterGate(patience time.Duration) bool {
 	}
 }
 
-func (h *holder) leaveGate() { <-h.gate }
+func (h *freezer) leaveGate() { <-h.gate }
 
 // frozen waits until a freezer says that it has stopped every process, and
 // orders it again until then.
-func (h *holder) frozen(path, word string, deadline time.Time, again func()) bool {
+func (h *freezer) frozen(path, word string, deadline time.Time, again func()) bool {
 	for time.Now().Before(deadline) {
 		state, err := os.ReadFile(path)
 		if err != nil || bytes.Contains(state, []byte(word)) {
@@ -205,7 +205,7 @@ func (h *holder) frozen(path, word string, deadline time.Time, again func()) boo
 }
 
 // stopAll stops every process by a signal.
-func (h *holder) stopAll(deadline time.Time) bool {
+func (h *freezer) stopAll(deadline time.Time) bool {
 	sent := make(map[int]bool)
 	for time.Now().Before(deadline) {
 		processes, err := h.tree.processes()

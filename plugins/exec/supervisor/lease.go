@@ -27,9 +27,9 @@ func (l lease) ended(now time.Duration) bool {
 	return l.TTL > 0 && now >= l.From+l.TTL+leaseBehind
 }
 
-// keepLease kills the task when the lease in the file has ended, until the task
+// enforceLease kills the task when the lease in the file has ended, until the task
 // has. A file that cannot be read leaves the last lease as it was.
-func (t *task) keepLease() {
+func (t *task) enforceLease() {
 	tick := time.NewTicker(leaseLook)
 	defer tick.Stop()
 	var known lease

@@ -158,7 +158,7 @@ func (p *process) supervise(spec *Spec) bool {
 	record, err := createRecord(".", spec.TaskID)
 	if err != nil {
 		failure := failed(err)
-		if errors.Is(err, os.ErrExist) || errors.Is(err, ErrHeld) {
+		if errors.Is(err, os.ErrExist) || errors.Is(err, ErrLocked) {
 			failure.Kind = taskproc.FailExists
 		}
 		_ = p.agent.write(&Reply{Failure: failure})
@@ -204,7 +204,7 @@ func (p *process) supervise(spec *Spec) bool {
 	trim := time.AfterFunc(trimAfter, debug.FreeOSMemory)
 	defer trim.Stop()
 	if t.spec.Lease != "" {
-		work.Go(t.keepLease)
+		work.Go(t.enforceLease)
 	}
 	t.run()
 	thread.Wait()

@@ -121,8 +121,8 @@ func (s *spawner) start(p program) (int, <-chan syscall.WaitStatus, *taskproc.Fa
 		}
 		return pid, err
 	}
-	s.tree.holder.enterGate(0)
-	defer s.tree.holder.leaveGate()
+	s.tree.freezer.enterGate(0)
+	defer s.tree.freezer.leaveGate()
 	pid, exit, err := s.reaper.Fork(func() (int, error) { return s.unprotected(execute) })
 	if err == taskproc.ErrClosed {
 		return 0, nil, &taskproc.Failure{Kind: taskproc.FailEnded}

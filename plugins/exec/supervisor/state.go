@@ -141,9 +141,9 @@ func createRecord(dir, taskID string) (*recordFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make record: %w", err)
 	}
-	info, err := hold(file)
+	info, err := lock(file)
 	if err == nil && info.Size > 0 {
-		err = ErrHeld
+		err = ErrLocked
 	}
 	if err != nil {
 		file.Close()
@@ -159,7 +159,7 @@ func createRecord(dir, taskID string) (*recordFile, error) {
 }
 
 // release says that the task is what its record tells from now on.
-func (r *recordFile) release() { unhold(r.file) }
+func (r *recordFile) release() { unlock(r.file) }
 
 // remove undoes createRecord, as long as the record is held.
 func (r *recordFile) remove() {

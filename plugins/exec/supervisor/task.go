@@ -304,7 +304,7 @@ func (t *task) live(exit *Exit) {
 			if request.grace <= 0 {
 				return
 			}
-			t.tree.holder.release()
+			t.tree.freezer.release()
 			t.signal(request.signal)
 		}
 	}

@@ -27,7 +27,7 @@ const (
 type tree struct {
 	reaper  *taskproc.Reaper
 	cgroups *cgroups
-	holder  *holder
+	freezer *freezer
 	before  time.Duration // processor time of this process's earlier children
 	// init is the first process of the task's process namespace, 0 for none.
 	// It is not the task's, and all that is dies with it.
@@ -36,14 +36,14 @@ type tree struct {
 
 func newTree(r *taskproc.Reaper) *tree {
 	t := &tree{reaper: r, cgroups: new(cgroups), before: collectedTime()}
-	t.holder = newHolder(t)
+	t.freezer = newFreezer(t)
 	return t
 }
 
 // killAll kills everything and returns the ids of what would not die.
 func (t *tree) killAll() (unkillable []int) {
 	deadline := time.Now().Add(killPatience)
-	t.holder.release()
+	t.freezer.release()
 	for pause := killPollFirst; ; pause = min(pause*2, killPollSlow) {
 		if t.reaper.Empty() {
 			return nil
@@ -76,9 +76,9 @@ func (t *tree) killPass(trust bool) []int {
 	if write(t.cgroups.v2, "cgroup.kill", "1") {
 		return t.signalAll(syscall.SIGKILL) // what is not in the cgroup
 	}
-	if freezer := t.cgroups.v1["freezer"]; freezer != "" && t.holder.enterGate(killPollSlow) {
+	if freezer := t.cgroups.v1["freezer"]; freezer != "" && t.freezer.enterGate(killPollSlow) {
 		write(freezer, "freezer.state", "FROZEN")
-		defer t.holder.leaveGate()
+		defer t.freezer.leaveGate()
 		defer write(freezer, "freezer.state", "THAWED")
 	}
 	for _, pid := range t.cgroups.members() {
