@@ -81,7 +81,7 @@ func (s *Sequencer) Add(id string, fsm FSM) (*FakeNode, error) {
 
 // startLocked lets a server apply the snapshot and all that follows to fsm.
 func (s *Sequencer) startLocked(node *FakeNode, fsm FSM) error {
-	node.fsm, node.up, node.held, node.applied = fsm, true, false, 0
+	node.fsm, node.up, node.lags, node.applied = fsm, true, false, 0
 	if s.mu.state != nil {
 		if err := fsm.Restore(bytes.NewReader(s.mu.state)); err != nil {
 			return fmt.Errorf("restore server %s: %w", node.id, err)
@@ -108,12 +108,12 @@ func (s *Sequencer) catchUpLocked(node *FakeNode, index uint64) any {
 }
 
 // appendLocked commits an entry, and applies it on all servers that run and
-// are not held. It returns the leader's answer.
+// do not lag. It returns the leader's answer.
 func (s *Sequencer) appendLocked(entry fakeEntry) (uint64, any) {
 	s.mu.log = append(s.mu.log, entry)
 	var value any
 	for _, node := range s.mu.servers {
-		if !node.up || node.held && node != s.mu.leader {
+		if !node.up || node.lags && node != s.mu.leader {
 			continue
 		}
 		if answer := s.catchUpLocked(node, s.lastLocked()); node == s.mu.leader {
@@ -168,17 +168,17 @@ func (s *Sequencer) findLocked(id string) (*FakeNode, error) {
 	return s.mu.servers[at], nil
 }
 
-// Hold lets a follower lag: it applies only what WaitApplied asks it for. With
+// Lag lets a follower lag: it applies only what WaitApplied asks it for. With
 // false it catches up.
-func (s *Sequencer) Hold(id string, held bool) error {
+func (s *Sequencer) Lag(id string, lags bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	node, err := s.findLocked(id)
 	if err != nil {
 		return err
 	}
-	node.held = held
-	if !held && node.up {
+	node.lags = lags
+	if !lags && node.up {
 		s.catchUpLocked(node, s.lastLocked())
 	}
 	return nil
@@ -250,7 +250,7 @@ type FakeNode struct {
 	// Guarded by the Sequencer's lock.
 	fsm     FSM
 	up      bool
-	held    bool
+	lags    bool
 	applied uint64
 }
 
@@ -334,7 +334,7 @@ func (f *FakeNode) ReadIndex(ctx context.Context) (uint64, error) {
 	return f.log.lastLocked(), nil
 }
 
-// WaitApplied is as Node.WaitApplied, but never waits: a server that is held
+// WaitApplied is as Node.WaitApplied, but never waits: a server that lags
 // applies as much as is asked for. An index beyond the log returns the context's
 // error, or ErrOutcomeUnknown while that is nil.
 func (f *FakeNode) WaitApplied(ctx context.Context, index uint64) error {

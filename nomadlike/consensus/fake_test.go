@@ -117,7 +117,7 @@ func TestSequencerAgrees(t *testing.T) {
 			},
 			"lead": func(t *rapid.T) { _ = sequencer.SetLeader(rapid.SampledFrom(ids).Draw(t, "server")) },
 			"hold": func(t *rapid.T) {
-				if err := sequencer.Hold(rapid.SampledFrom(ids).Draw(t, "server"), rapid.Bool().Draw(t, "held")); err != nil {
+				if err := sequencer.Lag(rapid.SampledFrom(ids).Draw(t, "server"), rapid.Bool().Draw(t, "held")); err != nil {
 					t.Fatal(err)
 				}
 			},

@@ -144,7 +144,7 @@ func (n *Node) checkSpace() {
 		n.config.Log.Warn("free space is unknown", logkey.Path, n.config.Dir, logkey.Error, err)
 		return
 	}
-	n.keepReserve(free)
+	n.makeReserve(free)
 	full := free < n.config.MinFreeBytes
 	if n.diskFull.Swap(full) == full {
 		return

@@ -262,7 +262,7 @@ func (r *repair) newest(info *types.SegmentInfo) error {
 // begun again at the next start and comes to the same.
 func (r *repair) store(what string, info *types.SegmentInfo, before []byte, change func(*os.File) error) error {
 	if change != nil {
-		if err := r.keep(info, before); err != nil {
+		if err := r.backUp(info, before); err != nil {
 			return fmt.Errorf("keep a copy of the log before its repair: %w", err)
 		}
 		file, err := os.OpenFile(r.path(info), os.O_RDWR, 0)
@@ -287,8 +287,8 @@ func (r *repair) store(what string, info *types.SegmentInfo, before []byte, chan
 	return nil
 }
 
-// keep copies a log file, and the list before the first of them.
-func (r *repair) keep(info *types.SegmentInfo, before []byte) error {
+// backUp copies a log file, and the list before the first of them.
+func (r *repair) backUp(info *types.SegmentInfo, before []byte) error {
 	if r.backup == "" {
 		parent := filepath.Join(r.dir, repairedDir)
 		if err := os.MkdirAll(parent, 0o700); err != nil {

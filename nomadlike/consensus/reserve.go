@@ -31,9 +31,9 @@ func giveReserve(dir string) bool {
 	return os.Remove(filepath.Join(dir, reserveFile)) == nil
 }
 
-// keepReserve makes the reserve where it is missing and there is room for it. It
+// makeReserve makes the reserve where it is missing and there is room for it. It
 // holds noise, since some file systems store zeros in no space at all.
-func (n *Node) keepReserve(free uint64) {
+func (n *Node) makeReserve(free uint64) {
 	if n.config.Dir == "" {
 		return // tests of parts have no disk
 	}

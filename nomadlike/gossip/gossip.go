@@ -106,9 +106,9 @@ func Open(config Config) (*Gossip, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	g.cancel = cancel
 	g.running.Go(func() { g.deliver(ctx) })
-	g.running.Go(func() { g.keepJoined(ctx) })
+	g.running.Go(func() { g.stayJoined(ctx) })
 	if g.proofs != nil {
-		g.running.Go(func() { g.keepProving(ctx) })
+		g.running.Go(func() { g.proveServers(ctx) })
 	}
 	return g, nil
 }

@@ -235,9 +235,9 @@ func (p *proofs) mayRevive(id string, gone bool, now time.Time) bool {
 	return true
 }
 
-// keepProving looks into claims, and at servers that were proven before,
+// proveServers looks into claims, and at servers that were proven before,
 // until ctx ends.
-func (g *Gossip) keepProving(ctx context.Context) {
+func (g *Gossip) proveServers(ctx context.Context) {
 	places := make(chan struct{}, proofsAtOnce)
 	tick := time.NewTicker(proofAgain)
 	defer tick.Stop()

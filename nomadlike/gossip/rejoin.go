@@ -9,10 +9,10 @@ import (
 	"nomadlike/internal/logkey"
 )
 
-// keepJoined finds the cluster and does not lose it: at first it tries seeds
+// stayJoined finds the cluster and does not lose it: at first it tries seeds
 // and remembered servers in quick succession until one answers, afterwards
 // it joins those again that should be there and are not.
-func (g *Gossip) keepJoined(ctx context.Context) {
+func (g *Gossip) stayJoined(ctx context.Context) {
 	known := g.load()
 	g.setRemembered(known)
 	var (

@@ -130,7 +130,7 @@ func (l *RaftLayer) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.keep(conn)
+	return l.track(conn)
 }
 
 // Addr is the address of the port.
@@ -151,8 +151,8 @@ func (l *RaftLayer) Close() error {
 	return err
 }
 
-// keep remembers a connection until it is closed.
-func (l *RaftLayer) keep(conn net.Conn) (net.Conn, error) {
+// track remembers a connection until it is closed.
+func (l *RaftLayer) track(conn net.Conn) (net.Conn, error) {
 	kept := &raftConn{Conn: conn, layer: l}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,5 +198,5 @@ func (l *RaftLayer) Dial(address raft.ServerAddress, timeout time.Duration) (net
 	if err != nil {
 		return nil, err
 	}
-	return l.keep(secured)
+	return l.track(secured)
 }

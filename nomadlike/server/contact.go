@@ -31,8 +31,8 @@ func (c *contact) made(asked time.Time) {
 	}
 }
 
-// holds reports whether contact is recent. A server that just began counts as in
+// recent reports whether contact is recent. A server that just began counts as in
 // contact: no node is registered through it without the leader.
-func (c *contact) holds() bool {
+func (c *contact) recent() bool {
 	return time.Since(c.began)-time.Duration(c.last.Load()) <= contactLasts
 }

@@ -44,7 +44,7 @@ func (f *forecaster) run(ctx context.Context) {
 		snapshot := f.config.Store.Snapshot()
 		if index := snapshot.ScheduleIndex(); index != looked && waits(snapshot) {
 			looked = index
-			f.keep(ctx, snapshot)
+			f.record(ctx, snapshot)
 		}
 		pause(ctx, max(forecastEvery, 10*time.Since(begin)))
 	}
@@ -58,8 +58,8 @@ func waits(snapshot *state.Snapshot) bool {
 	return false
 }
 
-// keep puts the answers that are new into the log.
-func (f *forecaster) keep(ctx context.Context, snapshot *state.Snapshot) {
+// record puts the answers that are new into the log.
+func (f *forecaster) record(ctx context.Context, snapshot *state.Snapshot) {
 	shown, err := f.foresight.ForecastSnapshot(ctx, snapshot.Index(), "")
 	if err != nil {
 		return
@@ -73,7 +73,7 @@ func (f *forecaster) keep(ctx context.Context, snapshot *state.Snapshot) {
 			continue
 		}
 		told := start.Forecast(shown.At)
-		if worthKeeping(snapshot.Forecast(start.JobID, start.Subjob, start.Attempt), told) {
+		if worthRecording(snapshot.Forecast(start.JobID, start.Subjob, start.Attempt), told) {
 			kept = append(kept, told)
 		}
 	}
@@ -85,9 +85,9 @@ func (f *forecaster) keep(ctx context.Context, snapshot *state.Snapshot) {
 	}
 }
 
-// worthKeeping reports whether an answer says something else than the newest one
+// worthRecording reports whether an answer says something else than the newest one
 // before it.
-func worthKeeping(before []structs.Forecast, now structs.Forecast) bool {
+func worthRecording(before []structs.Forecast, now structs.Forecast) bool {
 	if len(before) == 0 {
 		return true
 	}

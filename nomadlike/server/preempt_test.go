@@ -218,7 +218,7 @@ func TestEveryServerForesees(t *testing.T) {
 	})
 }
 
-func TestWorthKeeping(t *testing.T) {
+func TestWorthRecording(t *testing.T) {
 	minute := structs.UnixNano(time.Minute)
 	at := func(given, point structs.UnixNano) structs.Forecast {
 		return structs.Forecast{GivenAt: given * minute, Point: point * minute}
@@ -235,11 +235,11 @@ func TestWorthKeeping(t *testing.T) {
 		{at(0, 60), at(50, 56), true}, // four of six that are left
 		{at(0, 60), at(0, 90), false}, // said a moment ago
 	} {
-		if got := worthKeeping([]structs.Forecast{try.before}, try.now); got != try.want {
+		if got := worthRecording([]structs.Forecast{try.before}, try.now); got != try.want {
 			t.Errorf("%+v after %+v: %v", try.now, try.before, got)
 		}
 	}
-	if !worthKeeping(nil, at(0, 1)) {
+	if !worthRecording(nil, at(0, 1)) {
 		t.Error("the first answer is not kept")
 	}
 }

@@ -164,7 +164,7 @@ func TestWithoutLeader(t *testing.T) {
 func TestReadsAreConsistent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
-		if err := c.sequencer.Hold("s2", true); err != nil {
+		if err := c.sequencer.Lag("s2", true); err != nil {
 			t.Fatal(err)
 		}
 		id := c.submit(0, testJob("one", 1))

@@ -209,7 +209,7 @@ func (n *session) receive() {
 // the leader hears the node and says so, but does not renew its lease.
 func (n *session) acknowledge(beat *structs.Heartbeat) *structs.HeartbeatAck {
 	ack := &structs.HeartbeatAck{Seq: beat.Seq}
-	if n.sessions.contact.holds() {
+	if n.sessions.contact.recent() {
 		ack.SentAt = beat.SentAt
 	}
 	every := heartbeatEvery(n.sessions.config.Timings.HeartbeatEvery, n.sessions.config.Store.NodeCount())
