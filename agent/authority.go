@@ -19,14 +19,14 @@ import (
 // rotation stores another one in the identity, while it holds the lock of the
 // identity's files.
 type authority struct {
-	caPEM []byte      // the certificates that are trusted, that which signs first
-	trust *auth.Trust // of them
-	ca    *auth.CA    // that which signs; nil on nodes
-	kept  keptCA
+	caPEM  []byte      // the certificates that are trusted, that which signs first
+	trust  *auth.Trust // of them
+	ca     *auth.CA    // that which signs; nil on nodes
+	stored storedCA
 }
 
-// keptCA is the content of caStateFile.
-type keptCA struct {
+// storedCA is the content of caStateFile.
+type storedCA struct {
 	// Past are the CAs of before that are followed to the present one.
 	Past []structs.PastCA `json:"past,omitempty"`
 	// Offered, on servers, is a CA with its key that the log does not use yet.
@@ -46,7 +46,7 @@ func readAuthority(base, cluster string, caPEM []byte, server bool) (*authority,
 	held := &authority{caPEM: caPEM}
 	data, err := os.ReadFile(filepath.Join(base, caStateFile))
 	if err == nil {
-		if err := json.Unmarshal(data, &held.kept); err != nil {
+		if err := json.Unmarshal(data, &held.stored); err != nil {
 			return nil, fmt.Errorf("parse %s: %w", caStateFile, err)
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -76,14 +76,14 @@ func (i *identity) trust() *auth.Trust { return i.held.Load().trust }
 // knows reports whether a CA is trusted, or was the cluster's before.
 func (h *authority) knows(fingerprint string) bool {
 	return slices.ContainsFunc(h.trust.Certificates(), func(cert *x509.Certificate) bool { return auth.Fingerprint(cert) == fingerprint }) ||
-		slices.ContainsFunc(h.kept.Past, func(past structs.PastCA) bool { return past.Certificate.Fingerprint == fingerprint })
+		slices.ContainsFunc(h.stored.Past, func(past structs.PastCA) bool { return past.Certificate.Fingerprint == fingerprint })
 }
 
 // proofs is what the renewal door believes as proof of who somebody was: nodes
 // that were away while the CA was replaced bring a certificate of the one before.
 func (h *authority) proofs(now structs.UnixNano) (*auth.Trust, error) {
 	text := slices.Clone(h.caPEM)
-	for _, past := range h.kept.Past {
+	for _, past := range h.stored.Past {
 		if now < past.Until {
 			text = append(text, past.Certificate.PEM...)
 		}
@@ -94,7 +94,7 @@ func (h *authority) proofs(now structs.UnixNano) (*auth.Trust, error) {
 // shown is what a server's chain has besides its certificate and the CA's: the
 // way from CAs of before.
 func (h *authority) shown(now structs.UnixNano) (pem []byte) {
-	for _, past := range slices.Backward(h.kept.Past) {
+	for _, past := range slices.Backward(h.stored.Past) {
 		if now < past.Until && past.Certificate.Fingerprint != h.ca.Fingerprint() {
 			pem = append(append(pem, past.Cross...), past.Certificate.PEM...)
 		}
@@ -107,7 +107,7 @@ func (h *authority) key(fingerprint string) *auth.CA {
 	if h.ca != nil && h.ca.Fingerprint() == fingerprint {
 		return h.ca
 	}
-	if offered := h.kept.Offered; offered != nil {
+	if offered := h.stored.Offered; offered != nil {
 		if ca, err := auth.ParseCA(offered.Certificate, offered.Key, h.trust.Cluster); err == nil && ca.Fingerprint() == fingerprint {
 			return ca
 		}
@@ -127,8 +127,8 @@ func (i *identity) offerCA(offered offeredCA) error {
 	if held.key(ca.Fingerprint()) != nil {
 		return nil
 	}
-	held.kept.Offered = &offered
-	return i.keepCA(&held, nil)
+	held.stored.Offered = &offered
+	return i.saveCA(&held, nil)
 }
 
 // caNews is what the cluster's record says of CAs.
@@ -151,12 +151,12 @@ func (i *identity) takeCA(news caNews, own []*auth.Credentials) (changed bool, e
 	i.gossip.mu.Lock()
 	defer i.gossip.mu.Unlock()
 	before := i.held.Load()
-	kept := before.kept
+	kept := before.stored
 	if len(news.trusted) == 0 || news.revivedAt < kept.RevivedAt || news.revivedAt == kept.RevivedAt && news.index < kept.Index {
 		return false, nil
 	}
-	after := &authority{caPEM: []byte(text.String()), kept: kept}
-	after.kept.Past, after.kept.Index, after.kept.RevivedAt = news.past, news.index, news.revivedAt
+	after := &authority{caPEM: []byte(text.String()), stored: kept}
+	after.stored.Past, after.stored.Index, after.stored.RevivedAt = news.past, news.index, news.revivedAt
 	if string(before.caPEM) == text.String() && slices.Equal(kept.Past, news.past) {
 		return false, nil
 	}
@@ -183,16 +183,16 @@ func (i *identity) takeCA(news caNews, own []*auth.Credentials) (changed bool, e
 			if files[caKeyFile], err = after.ca.KeyPEM(); err != nil {
 				return false, fmt.Errorf("keep CA: %w", err)
 			}
-			after.kept.Offered = nil
+			after.stored.Offered = nil
 		}
 	}
-	return true, i.keepCA(after, files)
+	return true, i.saveCA(after, files)
 }
 
-// keepCA writes an authority to the identity directory, with other files of it,
+// saveCA writes an authority to the identity directory, with other files of it,
 // and then takes it. The caller holds the lock of the files.
-func (i *identity) keepCA(held *authority, changed identityFiles) error {
-	data, err := json.Marshal(held.kept)
+func (i *identity) saveCA(held *authority, changed identityFiles) error {
+	data, err := json.Marshal(held.stored)
 	if err != nil {
 		return fmt.Errorf("keep CA: %w", err)
 	}

@@ -28,7 +28,7 @@ func (i *identity) Proofs(now structs.UnixNano) (*auth.Trust, error) {
 // servers the CA's key too.
 func (i *identity) Welcome(role auth.Role) (api.Joined, error) {
 	held := i.held.Load()
-	out := api.Joined{GossipKey: encodeGossipKey(i.gossip.primary()), CA: string(held.caPEM), PastCA: held.kept.Past}
+	out := api.Joined{GossipKey: encodeGossipKey(i.gossip.primary()), CA: string(held.caPEM), PastCA: held.stored.Past}
 	if role != auth.RoleServer {
 		return out, nil
 	}
@@ -37,7 +37,7 @@ func (i *identity) Welcome(role auth.Role) (api.Joined, error) {
 		return api.Joined{}, err
 	}
 	out.CAKey, out.Init = string(key), i.record()
-	if next := held.kept.Offered; next != nil {
+	if next := held.stored.Offered; next != nil {
 		out.NextCA, out.NextCAKey = string(next.Certificate), string(next.Key)
 	}
 	return out, nil

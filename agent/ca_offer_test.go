@@ -36,15 +36,15 @@ func TestNextCAReachesNewServers(t *testing.T) {
 		}
 		held := stored.held.Load()
 		now := agent.identity.held.Load()
-		if (held.kept.Offered != nil) != (now.kept.Offered != nil) {
-			t.Errorf("%s has %v and stored %v", agent.config.Name, now.kept.Offered, held.kept.Offered)
+		if (held.stored.Offered != nil) != (now.stored.Offered != nil) {
+			t.Errorf("%s has %v and stored %v", agent.config.Name, now.stored.Offered, held.stored.Offered)
 		}
 		return held.key(next.Fingerprint()) != nil
 	}
 
 	// Let in meanwhile.
 	after := startAgent(t, serverSettings(t.TempDir(), "server-2", 1, &joinAsServer), testOptions(t))
-	if !holds(after) || !bytes.Equal(after.identity.held.Load().kept.Offered.Key, key) {
+	if !holds(after) || !bytes.Equal(after.identity.held.Load().stored.Offered.Key, key) {
 		t.Error("a server that joins between the stages does not have the next CA")
 	}
 	node := startAgent(t, clientSettings(t.TempDir(), "client-0", &joinAsClient), testOptions(t))

@@ -69,7 +69,7 @@ func (t *teller) NewCA(ctx context.Context, revoke bool) (structs.CARotate, erro
 		if err != nil {
 			return structs.CARotate{}, err
 		}
-		past := slices.DeleteFunc(slices.Clone(t.identity.held.Load().kept.Past), func(past structs.PastCA) bool { return past.Until <= structs.At(now) })
+		past := slices.DeleteFunc(slices.Clone(t.identity.held.Load().stored.Past), func(past structs.PastCA) bool { return past.Until <= structs.At(now) })
 		past = append(past, structs.PastCA{Certificate: body.From, Cross: string(auth.CertificatePEM(cross)), Until: structs.At(cross.NotAfter)})
 		body.Past = past[max(0, len(past)-structs.PastCAsMax):]
 	}

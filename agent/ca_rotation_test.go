@@ -57,7 +57,7 @@ func holdsCA(t testing.TB, agent *Agent, fingerprint string) {
 	if len(trusted) != 1 || auth.Fingerprint(trusted[0]) != fingerprint || stored.trust().Issuer(stored.credentials.Certificate.Leaf) == nil {
 		t.Errorf("%s stored %d CAs", agent.config.Name, len(trusted))
 	}
-	if agent.config.Server.Enabled && (stored.ca().Fingerprint() != fingerprint || stored.held.Load().kept.Offered != nil) {
+	if agent.config.Server.Enabled && (stored.ca().Fingerprint() != fingerprint || stored.held.Load().stored.Offered != nil) {
 		t.Errorf("%s stored another key", agent.config.Name)
 	}
 }

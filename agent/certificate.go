@@ -79,9 +79,9 @@ type certificates struct {
 	doors           []string // of servers, for an agent that is not of the cluster at the moment
 }
 
-// keep renews the agent's certificate when half of its life is
+// renewInTime renews the agent's certificate when half of its life is
 // over.
-func (c *certificates) keep() { c.every(c.own, c.renew) }
+func (c *certificates) renewInTime() { c.every(c.own, c.renew) }
 
 // every stores what renew returns when half of a certificate's life is
 // over, until the agent stops.

@@ -21,13 +21,13 @@ import (
 // two. They lie in the identity directory of each agent and nowhere else: not in
 // the log, so neither in snapshots nor in backups.
 type gossipKeys struct {
-	mu   sync.Mutex // also held while the identity directory is exchanged
-	keys [][]byte   // the one in use first
-	kept keptKeys
+	mu     sync.Mutex // also held while the identity directory is exchanged
+	keys   [][]byte   // the one in use first
+	stored storedKeys
 }
 
-// keptKeys is the content of gossipOldFile.
-type keptKeys struct {
+// storedKeys is the content of gossipOldFile.
+type storedKeys struct {
 	Others [][]byte `json:"others,omitempty"` // understood beside that of gossipKeyFile
 	// Offered, on servers, is a key that the log does not name yet.
 	Offered []byte `json:"offered,omitempty"`
@@ -46,15 +46,15 @@ func (g *gossipKeys) read(base string, primary []byte) error {
 	case err != nil:
 		return err
 	}
-	if err := json.Unmarshal(data, &g.kept); err != nil {
+	if err := json.Unmarshal(data, &g.stored); err != nil {
 		return fmt.Errorf("parse %s: %w", gossipOldFile, err)
 	}
-	for _, key := range append([][]byte{g.kept.Offered}, g.kept.Others...) {
+	for _, key := range append([][]byte{g.stored.Offered}, g.stored.Others...) {
 		if len(key) != gossipKeySize && key != nil {
 			return fmt.Errorf("parse %s: a key has %d bytes", gossipOldFile, len(key))
 		}
 	}
-	g.keys = append(g.keys, g.kept.Others...)
+	g.keys = append(g.keys, g.stored.Others...)
 	return nil
 }
 
@@ -66,10 +66,10 @@ func gossipFingerprint(key []byte) string {
 
 func encodeGossipKey(key []byte) string { return base64.StdEncoding.EncodeToString(key) }
 
-func (g *gossipKeys) primary() []byte { return g.held()[0] }
+func (g *gossipKeys) primary() []byte { return g.all()[0] }
 
-// held are the keys, the one in use first.
-func (g *gossipKeys) held() [][]byte {
+// all are the keys, the one in use first.
+func (g *gossipKeys) all() [][]byte {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.keys)
@@ -78,7 +78,7 @@ func (g *gossipKeys) held() [][]byte {
 // fingerprints names the keys, the one in use first.
 func (g *gossipKeys) fingerprints() []string {
 	var names []string
-	for _, key := range g.held() {
+	for _, key := range g.all() {
 		names = append(names, gossipFingerprint(key))
 	}
 	return names
@@ -88,7 +88,7 @@ func (g *gossipKeys) fingerprints() []string {
 func (g *gossipKeys) find(fingerprint string) []byte {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, key := range append(slices.Clone(g.keys), g.kept.Offered) {
+	for _, key := range append(slices.Clone(g.keys), g.stored.Offered) {
 		if key != nil && gossipFingerprint(key) == fingerprint {
 			return key
 		}
@@ -104,9 +104,9 @@ func (i *identity) offer(key []byte) error {
 	g := &i.gossip
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	kept := g.kept
+	kept := g.stored
 	kept.Offered = key
-	return i.keepGossip(g.keys, kept)
+	return i.saveGossip(g.keys, kept)
 }
 
 // takeGossip makes keys the ones that the agent holds, as a record of the cluster
@@ -119,22 +119,22 @@ func (i *identity) takeGossip(keys [][]byte, index uint64, revivedAt structs.Uni
 	g := &i.gossip
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	kept := g.kept
+	kept := g.stored
 	if revivedAt < kept.RevivedAt || revivedAt == kept.RevivedAt && index < kept.Index {
 		return nil
 	}
 	if !slices.EqualFunc(keys, g.keys, bytes.Equal) {
 		kept.Others, kept.Index, kept.RevivedAt = keys[1:], index, revivedAt
-		if err := i.keepGossip(keys, kept); err != nil {
+		if err := i.saveGossip(keys, kept); err != nil {
 			return err
 		}
 	}
 	return use(keys)
 }
 
-// keepGossip writes keys to the identity directory and then takes them. The
+// saveGossip writes keys to the identity directory and then takes them. The
 // caller holds the lock.
-func (i *identity) keepGossip(keys [][]byte, kept keptKeys) error {
+func (i *identity) saveGossip(keys [][]byte, kept storedKeys) error {
 	data, err := json.Marshal(kept)
 	if err != nil {
 		return fmt.Errorf("keep gossip keys: %w", err)
@@ -151,6 +151,6 @@ func (i *identity) keepGossip(keys [][]byte, kept keptKeys) error {
 	if err != nil {
 		return fmt.Errorf("keep gossip keys: %w", err)
 	}
-	i.gossip.keys, i.gossip.kept = slices.Clone(keys), kept
+	i.gossip.keys, i.gossip.stored = slices.Clone(keys), kept
 	return nil
 }

@@ -50,7 +50,7 @@ const (
 	agentKeyFile  = "agent-key.pem"
 	caFile        = "ca.pem"
 	caKeyFile     = "ca-key.pem"
-	caStateFile   = "ca-state.json" // what is known of CAs besides: see keptCA
+	caStateFile   = "ca-state.json" // what is known of CAs besides: see storedCA
 	gossipKeyFile = "gossip.key"
 	gossipSumFile = "gossip.sum"       // of the key, so that a key which somebody changed is told from the cluster's
 	gossipOldFile = "gossip-keys.json" // keys beside it, in a rotation
@@ -422,8 +422,8 @@ func (i *identity) renewed(chainPEM, keyPEM []byte, door *api.Renewed) (*auth.Cr
 		if err != nil {
 			return nil, fmt.Errorf("keep renewed certificate: %w", err)
 		}
-		held = &authority{caPEM: []byte(door.CA), trust: trust, kept: held.kept}
-		held.kept.Past = door.PastCA
+		held = &authority{caPEM: []byte(door.CA), trust: trust, stored: held.stored}
+		held.stored.Past = door.PastCA
 	}
 	credentials, err := auth.ParseCredentials(chainPEM, keyPEM, held.caPEM)
 	if err != nil {
@@ -441,7 +441,7 @@ func (i *identity) renewed(chainPEM, keyPEM []byte, door *api.Renewed) (*auth.Cr
 		return nil, fmt.Errorf("keep renewed certificate: %w", err)
 	}
 	files[agentFile], files[agentKeyFile], files[caFile] = chainPEM, keyPEM, held.caPEM
-	if files[caStateFile], err = json.Marshal(held.kept); err != nil {
+	if files[caStateFile], err = json.Marshal(held.stored); err != nil {
 		return nil, fmt.Errorf("keep renewed certificate: %w", err)
 	}
 	if err := files.exchange(i.dir); err != nil {

@@ -115,12 +115,12 @@ func joinAt(ctx context.Context, config config.Config, addr string) (*identity, 
 	if joined.CA != "" { // all that are trusted while one takes another's place
 		caPEM = []byte(joined.CA)
 	}
-	id, err := keepJoined(config.DataDir, joined, caPEM, key, auth.Identity{Cluster: trust.Cluster, Role: role, ID: agentID})
+	id, err := saveJoined(config.DataDir, joined, caPEM, key, auth.Identity{Cluster: trust.Cluster, Role: role, ID: agentID})
 	return id, joined.Servers, err
 }
 
-// keepJoined checks what a server gave and makes it the agent's identity.
-func keepJoined(dir string, joined *api.Joined, caPEM, keyPEM []byte, want auth.Identity) (*identity, error) {
+// saveJoined checks what a server gave and makes it the agent's identity.
+func saveJoined(dir string, joined *api.Joined, caPEM, keyPEM []byte, want auth.Identity) (*identity, error) {
 	credentials, err := auth.ParseCredentials([]byte(joined.Certificate), keyPEM, caPEM)
 	if err != nil {
 		return nil, fmt.Errorf("read certificate from server: %w", err)
@@ -136,7 +136,7 @@ func keepJoined(dir string, joined *api.Joined, caPEM, keyPEM []byte, want auth.
 		agentFile: []byte(joined.Certificate), agentKeyFile: keyPEM, caFile: caPEM,
 		gossipKeyFile: []byte(encodeGossipKey(gossipKey) + "\n"),
 	}
-	kept := keptCA{Past: joined.PastCA}
+	kept := storedCA{Past: joined.PastCA}
 	if joined.NextCA != "" {
 		kept.Offered = &offeredCA{[]byte(joined.NextCA), []byte(joined.NextCAKey)}
 	}

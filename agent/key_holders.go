@@ -17,16 +17,16 @@ func (t *teller) CurrentKey(kind structs.KeyKind) string {
 	return t.identity.gossip.fingerprints()[0]
 }
 
-// KeyHolders lists the agents with their keys. Those that no rotation has asked
+// KeyAgents lists the agents with their keys. Those that no rotation has asked
 // so far are asked now.
-func (t *teller) KeyHolders(ctx context.Context, kind structs.KeyKind) []api.KeyAgent {
+func (t *teller) KeyAgents(ctx context.Context, kind structs.KeyKind) []api.KeyAgent {
 	ctx, cancel := context.WithTimeout(ctx, keyTimeout)
 	defer cancel()
 	snapshot := t.store.Snapshot()
 	audience := t.audience(snapshot)
 	if cluster := snapshot.Cluster(); cluster != nil {
 		t.tell(ctx, cluster, nil) // its memory exists
-		t.askHolders(ctx, kind, cluster, audience)
+		t.askKeys(ctx, kind, cluster, audience)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,9 +45,9 @@ func (t *teller) KeyHolders(ctx context.Context, kind structs.KeyKind) []api.Key
 	return agents
 }
 
-// askHolders waits until the agents that told no key so far have answered, or ctx
+// askKeys waits until the agents that told no key so far have answered, or ctx
 // ends.
-func (t *teller) askHolders(ctx context.Context, kind structs.KeyKind, cluster *structs.Cluster, audience []trusted) {
+func (t *teller) askKeys(ctx context.Context, kind structs.KeyKind, cluster *structs.Cluster, audience []trusted) {
 	news, _ := t.trustNews(cluster)
 	answered := make(chan struct{}, len(audience))
 	asked := 0

@@ -50,7 +50,7 @@ func (k *keyring) follow() {
 				return
 			}
 			cluster := snapshot.Cluster()
-			if err := k.hold(ctx, cluster); err != nil {
+			if err := k.take(ctx, cluster); err != nil {
 				k.log.Warn("a key that the cluster uses is not here yet", logkey.Error, err)
 				timer := time.NewTimer(keyRetry)
 				select {
@@ -66,12 +66,12 @@ func (k *keyring) follow() {
 	})
 }
 
-// hold takes the keys of gossip and the CAs that a record of the cluster names.
-func (k *keyring) hold(ctx context.Context, cluster *structs.Cluster) error {
-	if err := k.holdCA(cluster); err != nil {
+// take takes the keys of gossip and the CAs that a record of the cluster names.
+func (k *keyring) take(ctx context.Context, cluster *structs.Cluster) error {
+	if err := k.takeCA(cluster); err != nil {
 		return err
 	}
-	names := cluster.Keys(structs.KeyGossip).Held()
+	names := cluster.Keys(structs.KeyGossip).Fingerprints()
 	if names == nil {
 		return nil
 	}
@@ -88,9 +88,9 @@ func (k *keyring) hold(ctx context.Context, cluster *structs.Cluster) error {
 	return k.identity.takeGossip(keys, cluster.ModifyIndex, cluster.RevivedAt, k.gossip.SetKeys)
 }
 
-// holdCA takes the CAs that a record of the cluster names, on a server: with the
+// takeCA takes the CAs that a record of the cluster names, on a server: with the
 // key of that which signs, or is to.
-func (k *keyring) holdCA(cluster *structs.Cluster) error {
+func (k *keyring) takeCA(cluster *structs.Cluster) error {
 	state := cluster.CA
 	trusted := state.Trusted()
 	if len(trusted) == 0 {
@@ -175,7 +175,7 @@ func (k *keyring) registerTrust() {
 // it from the log.
 func (k *keyring) takeTrust(news *structs.TrustNews) (*structs.TrustAck, error) {
 	if !k.server {
-		fresh, err := k.removals.keep(news.Removed)
+		fresh, err := k.removals.save(news.Removed)
 		if err != nil {
 			return nil, err
 		}

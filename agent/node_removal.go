@@ -69,8 +69,8 @@ func (r *removals) set(ids []string) (fresh []string) {
 	return fresh
 }
 
-// keep is set for a node, which remembers them over a restart.
-func (r *removals) keep(ids []string) (fresh []string, err error) {
+// save is set for a node, which remembers them over a restart.
+func (r *removals) save(ids []string) (fresh []string, err error) {
 	if known := *r.ids.Load(); len(known) == len(ids) && !slices.ContainsFunc(ids, func(id string) bool { return !known[id] }) {
 		return nil, nil
 	}

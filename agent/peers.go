@@ -27,7 +27,7 @@ func (a *Agent) openGossip(context.Context) error {
 	})
 	a.servers.gossip, a.removals.gossip, a.keyring.gossip, a.conditions.gossip = a.gossip, a.gossip, a.gossip, a.gossip
 	if err == nil {
-		err = a.gossip.SetKeys(a.identity.gossip.held())
+		err = a.gossip.SetKeys(a.identity.gossip.all())
 	}
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (a *Agent) openGossip(context.Context) error {
 			a.log.Debug("leave gossip", logkey.Error, err) // nobody may be left to hear it
 		}
 	})
-	a.life.run(a.certificates.keep) // gossip knows the servers that a node asks
+	a.life.run(a.certificates.renewInTime) // gossip knows the servers that a node asks
 	return nil
 }
 

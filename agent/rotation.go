@@ -51,15 +51,15 @@ func (t toldAgent) of(kind structs.KeyKind) []string {
 	return t.gossip
 }
 
-// holders are the agents that a rotation waits for, with the keys that they said
+// keysOf are the agents that a rotation waits for, with the keys that they said
 // they hold.
-func (t *teller) holders(kind structs.KeyKind, audience []trusted) []structs.KeyHolder {
+func (t *teller) keysOf(kind structs.KeyKind, audience []trusted) []structs.AgentKeys {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var all []structs.KeyHolder
+	var all []structs.AgentKeys
 	for _, agent := range audience {
 		if agent.awaited(kind) {
-			all = append(all, structs.KeyHolder{Name: agent.name, Keys: slices.Clone(t.mu.told[agent.target.ID].of(kind))})
+			all = append(all, structs.AgentKeys{Name: agent.name, Keys: slices.Clone(t.mu.told[agent.target.ID].of(kind))})
 		}
 	}
 	return all

@@ -93,7 +93,7 @@ func TestGossipKeyIsRotated(t *testing.T) {
 		if agent == victim {
 			continue
 		}
-		held := agent.identity.gossip.held()
+		held := agent.identity.gossip.all()
 		if len(held) != 1 || gossipFingerprint(held[0]) != after.Current {
 			t.Errorf("%s holds %v", agent.config.Name, agent.identity.gossip.fingerprints())
 		}
@@ -104,7 +104,7 @@ func TestGossipKeyIsRotated(t *testing.T) {
 		if !joinsGossip(t, agent, fresh) {
 			t.Errorf("%s does not answer to the new key", agent.config.Name)
 		}
-		if stored, err := loadIdentity(agent.DataDir()); err != nil || !bytes.Equal(stored.gossip.primary(), fresh) || len(stored.gossip.held()) != 1 {
+		if stored, err := loadIdentity(agent.DataDir()); err != nil || !bytes.Equal(stored.gossip.primary(), fresh) || len(stored.gossip.all()) != 1 {
 			t.Errorf("%s stored %v", agent.config.Name, err)
 		}
 		eventually.Within(t, time.Minute, agent.config.Name+" see the first server alive", func() bool {

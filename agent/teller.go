@@ -65,7 +65,7 @@ func (t *teller) tellAll(ctx context.Context) {
 
 func (t *teller) tell(ctx context.Context, cluster *structs.Cluster, audience []trusted) {
 	news, whole := t.trustNews(cluster)
-	names, cas := cluster.Keys(structs.KeyGossip).Held(), cluster.Keys(structs.KeyCA).Held()
+	names, cas := cluster.Keys(structs.KeyGossip).Fingerprints(), cluster.Keys(structs.KeyCA).Fingerprints()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.mu.told == nil {
@@ -132,7 +132,7 @@ func (t *teller) trustNews(cluster *structs.Cluster) (news *structs.TrustNews, w
 	if cluster.CA != nil {
 		news.CA, news.PastCA = cluster.CA.Trusted(), cluster.CA.Past
 	}
-	for _, name := range cluster.Keys(structs.KeyGossip).Held() {
+	for _, name := range cluster.Keys(structs.KeyGossip).Fingerprints() {
 		key := t.identity.gossip.find(name)
 		if key == nil {
 			news.Gossip = nil
@@ -184,7 +184,7 @@ func (t *teller) driveRotation(ctx context.Context, cluster *structs.Cluster, au
 		if keys == nil || keys.Rotation == nil {
 			continue
 		}
-		next, _ := keys.Rotation.Next(t.holders(kind, audience))
+		next, _ := keys.Rotation.Next(t.keysOf(kind, audience))
 		if next == "" {
 			continue
 		}

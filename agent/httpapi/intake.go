@@ -194,7 +194,7 @@ func (h *submissionHandlers) submit(r *front.Request, offer *offered) (*api.JobS
 	}
 	h.log.Debug("job submitted", logkey.JobID, id, logkey.User, r.Caller.Principal.ID, logkey.Index, index)
 	r.SetIndex(index)
-	return &api.JobSubmitted{JobID: id, Name: job.Name, Index: index, Warnings: admitted.warnings(r, keptProblems(kept)...)}, nil
+	return &api.JobSubmitted{JobID: id, Name: job.Name, Index: index, Warnings: admitted.warnings(r, outputProblems(kept)...)}, nil
 }
 
 // plan reports what a job would run, and whether it would start now, by
@@ -224,7 +224,7 @@ func (h *submissionHandlers) plan(r *front.Request, offer *offered) (*api.JobPla
 	}
 	job.ID = "" // it never was one
 	out.Wait = waitOf(r, snapshot, out.Wait)
-	out.Job, out.Warnings = job, admitted.warnings(r, keptProblems(kept)...)
+	out.Job, out.Warnings = job, admitted.warnings(r, outputProblems(kept)...)
 	return &out, nil
 }
 

@@ -26,8 +26,8 @@ type Keys interface {
 	NewCA(ctx context.Context, revoke bool) (structs.CARotate, error)
 	// CurrentKey names the key that this agent uses.
 	CurrentKey(kind structs.KeyKind) string
-	// KeyHolders asks the agents that have not told it yet which keys they hold.
-	KeyHolders(ctx context.Context, kind structs.KeyKind) []api.KeyAgent
+	// KeyAgents asks the agents that have not told it yet which keys they hold.
+	KeyAgents(ctx context.Context, kind structs.KeyKind) []api.KeyAgent
 }
 
 // read answers operator.keys.
@@ -50,7 +50,7 @@ func keyKind(id string) (structs.KeyKind, error) {
 }
 
 func (h *keyHandlers) show(ctx context.Context, kind structs.KeyKind) api.Keys {
-	out := api.Keys{Kind: string(kind), Current: h.keys.CurrentKey(kind), Waiting: []string{}, Agents: h.keys.KeyHolders(ctx, kind)}
+	out := api.Keys{Kind: string(kind), Current: h.keys.CurrentKey(kind), Waiting: []string{}, Agents: h.keys.KeyAgents(ctx, kind)}
 	cluster := h.store.Snapshot().Cluster()
 	state := cluster.Keys(kind)
 	if kind == structs.KeyCA {
@@ -59,10 +59,10 @@ func (h *keyHandlers) show(ctx context.Context, kind structs.KeyKind) api.Keys {
 	if state != nil && state.Current != "" {
 		out.Current = state.Current
 	}
-	var holders []structs.KeyHolder
+	var holders []structs.AgentKeys
 	for _, agent := range out.Agents {
 		if agent.Awaited {
-			holders = append(holders, structs.KeyHolder{Name: agent.Name, Keys: agent.Keys})
+			holders = append(holders, structs.AgentKeys{Name: agent.Name, Keys: agent.Keys})
 		}
 	}
 	if state != nil && state.Rotation != nil {

@@ -147,8 +147,8 @@ func dataPath(job *structs.Job, kind, name string) string {
 	return kind
 }
 
-// keptProblems is which outputs of a job are not empty, as doubts about the job file.
-func keptProblems(kept []structs.DataKept) []structs.Problem {
+// outputProblems is which outputs of a job are not empty, as doubts about the job file.
+func outputProblems(kept []structs.DataKept) []structs.Problem {
 	var problems []structs.Problem
 	for _, one := range kept {
 		problems = append(problems, structs.Problem{

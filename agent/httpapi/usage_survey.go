@@ -16,7 +16,7 @@ const (
 	usagePatience = 2 * time.Second // with all nodes of one request together
 	usageAsked    = 64              // nodes asked at one time
 	usageFresh    = time.Second     // answers younger than this serve several askers
-	usageKept     = time.Minute     // how long the last word of a node that does not answer stands in
+	lastWordFor   = time.Minute     // how long the last word of a node that does not answer stands in
 )
 
 // survey asks nodes for their figures, which are in no log: the answers are as
@@ -101,7 +101,7 @@ func (s *survey) answers(nodes []*structs.Node) map[string]surveyed {
 	defer s.mu.Unlock()
 	now := s.now()
 	for id, last := range s.mu.last {
-		if last.usage == nil || now.Sub(last.at) > usageKept {
+		if last.usage == nil || now.Sub(last.at) > lastWordFor {
 			delete(s.mu.last, id)
 		}
 	}

@@ -174,7 +174,7 @@ func TestPreparedData(t *testing.T) {
 		uses, _ := filepath.Glob(filepath.Join(dir, "data/uses/*/*"))
 		return len(uses) == 0
 	})
-	if held := n.Node(); held.HoldsData(&structs.Job{Project: "p", Datasets: []structs.DataRef{{Name: "digits", Version: 1, Prepare: true}, {Name: "other", Prepare: true}}}) != 1 {
+	if held := n.Node(); held.CopiesFor(&structs.Job{Project: "p", Datasets: []structs.DataRef{{Name: "digits", Version: 1, Prepare: true}, {Name: "other", Prepare: true}}}) != 1 {
 		t.Errorf("the node tells of %q", held.Data)
 	}
 	sets, _ := filepath.Glob(filepath.Join(dir, "data/sets/*/used"))

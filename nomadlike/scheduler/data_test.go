@@ -10,7 +10,7 @@ import (
 // there is room; a copy that it does not read draws nobody.
 func TestPreparedDataIsPreferred(t *testing.T) {
 	settings := Settings{
-		Prefer:  func(job *structs.Job, node *structs.Node) int { return node.HoldsData(job) },
+		Prefer:  func(job *structs.Job, node *structs.Node) int { return node.CopiesFor(job) },
 		Prefers: (*structs.Job).UsesCopies,
 	}
 	digits := func(prepare bool) *structs.Job {

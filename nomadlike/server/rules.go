@@ -10,7 +10,7 @@ import (
 // can.
 func rules() scheduler.Settings {
 	return scheduler.Settings{
-		Prefer:  func(job *structs.Job, node *structs.Node) int { return node.HoldsData(job) },
+		Prefer:  func(job *structs.Job, node *structs.Node) int { return node.CopiesFor(job) },
 		Prefers: (*structs.Job).UsesCopies,
 	}
 }

@@ -290,7 +290,7 @@ func (tx *txn) finish(job *structs.Job, row *attemptRow) {
 	if !ok {
 		return
 	}
-	tx.keepRun(job, before, &attempt)
+	tx.recordRun(job, before, &attempt)
 	after := *before
 	if before.StopIntended == structs.JobQueued {
 		tx.requeue(job, before, &after, &attempt)

@@ -77,7 +77,7 @@ func mayControl(subjob *structs.Subjob, body *structs.JobControl) bool {
 	case body.Paused:
 		return subjob.State == structs.JobRunning || subjob.State == structs.JobPaused
 	case body.Continue:
-		return subjob.State == structs.JobPaused || subjob.State == structs.JobRunning && subjob.Control.Holds()
+		return subjob.State == structs.JobPaused || subjob.State == structs.JobRunning && subjob.Control.Pauses()
 	}
 	return !subjob.State.Terminal() && subjob.State != structs.JobStopping
 }
@@ -146,7 +146,7 @@ func (tx *txn) targets(jobID string, index *int) (*structs.Job, []*structs.Subjo
 // control sets a new Control of a subjob and of every rank of its attempt.
 func (tx *txn) control(job *structs.Job, before, after *structs.Subjob, control structs.Control) {
 	after.Control = &control
-	if before.Control.Holds() && !control.Paused && before.State == structs.JobRunning {
+	if before.Control.Pauses() && !control.Paused && before.State == structs.JobRunning {
 		after.Reason = nil // it never came to the pause
 	}
 	if control == (structs.Control{Seq: control.Seq}) && !before.State.Active() {

@@ -26,7 +26,7 @@ func applyForecasts(tx *txn, body *structs.Forecasts) (structs.ApplyResult, *str
 	}
 	var result structs.ApplyResult
 	for i := range body.Forecasts {
-		if !tx.keepForecast(&body.Forecasts[i]) {
+		if !tx.recordForecast(&body.Forecasts[i]) {
 			result.Refused = append(result.Refused, structs.SubjobKey(body.Forecasts[i].JobID, body.Forecasts[i].Subjob))
 		}
 	}
@@ -41,8 +41,8 @@ func applyForecasts(tx *txn, body *structs.Forecasts) (structs.ApplyResult, *str
 	return result, nil
 }
 
-// keepForecast keeps one answer, and reports whether it could.
-func (tx *txn) keepForecast(given *structs.Forecast) bool {
+// recordForecast keeps one answer, and reports whether it could.
+func (tx *txn) recordForecast(given *structs.Forecast) bool {
 	job, _ := tx.job(given.JobID)
 	subjob, ok := tx.subjob(given.JobID, given.Subjob)
 	if job == nil || !ok || subjob.State != structs.JobQueued || given.Attempt != subjob.NextAttempt() || badForecast(given) {
@@ -103,8 +103,8 @@ func (tx *txn) endForecasts(jobID string, subjob int, attempt uint64, began bool
 	tx.put(tableForecasts, attemptKey(jobID, subjob, attempt), &row)
 }
 
-// keepRun remembers an ended attempt for estimates of later ones.
-func (tx *txn) keepRun(job *structs.Job, subjob *structs.Subjob, attempt *structs.Attempt) {
+// recordRun remembers an ended attempt for estimates of later ones.
+func (tx *txn) recordRun(job *structs.Job, subjob *structs.Subjob, attempt *structs.Attempt) {
 	run := &structs.PastRun{
 		JobID: job.ID, Project: job.Project, User: job.User, Name: job.Name,
 		Image: job.Task.Image, Category: job.Category, Nodes: job.NodesOf(len(attempt.Allocs)),

@@ -80,7 +80,7 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 	}
 	tx.countUrgent(job, +1)
 	tx.countLive(job, live{bytes: jobBytes(job)})
-	tx.keepKey(job)
+	tx.recordKey(job)
 	event, params := submittedEvent(job)
 	tx.tell(event, params...)
 	return structs.ApplyResult{JobID: job.ID}, nil
@@ -143,8 +143,8 @@ func (tx *txn) jobOfKey(job *structs.Job) (string, bool) {
 	return row.JobID, true
 }
 
-// keepKey remembers the key of a submission.
-func (tx *txn) keepKey(job *structs.Job) {
+// recordKey remembers the key of a submission.
+func (tx *txn) recordKey(job *structs.Job) {
 	if job.IdempotencyKey == "" {
 		return
 	}

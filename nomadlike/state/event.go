@@ -34,7 +34,7 @@ func (tx *txn) tell(event structs.Event, pairs ...string) {
 	tx.dropOldEvents()
 	tx.share(&event)
 	if event.JobID != "" {
-		tx.keepForJob(&event)
+		tx.recordForJob(&event)
 	}
 }
 
@@ -125,8 +125,8 @@ func submittedEvent(job *structs.Job) (structs.Event, []string) {
 	return event, []string{"job", job.Name, "subjobs", decimal(job.SubjobCount()), "nodes", decimal(job.Nodes)}
 }
 
-// keepForJob adds an event to the history of its job.
-func (tx *txn) keepForJob(event *structs.Event) {
+// recordForJob adds an event to the history of its job.
+func (tx *txn) recordForJob(event *structs.Event) {
 	if event.ID == eventSubmitted {
 		return
 	}

@@ -111,7 +111,7 @@ func TestPastRunsAreBounded(t *testing.T) {
 	}
 	tx := store.begin()
 	for range PastRunsMax {
-		tx.keepRun(testJob("a", 1), &structs.Subjob{}, &structs.Attempt{Outcome: structs.OutcomeLost})
+		tx.recordRun(testJob("a", 1), &structs.Subjob{}, &structs.Attempt{Outcome: structs.OutcomeLost})
 	}
 	tx.commit()
 	snapshot := store.Snapshot()

@@ -147,7 +147,7 @@ func (c *checker) control(where string, subjob *structs.Subjob, attempt *structs
 	if (attempt.PausedAt != 0) != (subjob.State == structs.JobPaused) {
 		c.fail("I10: %s has its attempt paused since %d", where, attempt.PausedAt)
 	}
-	if subjob.Control.Holds() && subjob.State != structs.JobRunning && subjob.State != structs.JobPaused {
+	if subjob.Control.Pauses() && subjob.State != structs.JobRunning && subjob.State != structs.JobPaused {
 		c.fail("I10: %s is to be paused", where)
 	}
 	if !live {

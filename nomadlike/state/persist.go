@@ -250,7 +250,7 @@ func readState(tx *memdb.Txn, r io.Reader) error {
 	if header.Version == 1 {
 		upgradeFrom1(tx)
 	}
-	keepRings(tx, events, runs)
+	putRings(tx, events, runs)
 	return nil
 }
 

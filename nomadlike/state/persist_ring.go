@@ -57,9 +57,9 @@ func earlier(a, b *structs.Event) bool {
 	return a.Index < b.Index || a.Index == b.Index && a.Seq < b.Seq
 }
 
-// keepRings puts the rings into the state, and lets histories point into that
+// putRings puts the rings into the state, and lets histories point into that
 // of events: most events are in both, and one copy of them is enough.
-func keepRings(tx *memdb.Txn, events []*structs.Event, runs []*structs.PastRun) {
+func putRings(tx *memdb.Txn, events []*structs.Event, runs []*structs.PastRun) {
 	meta := *mustFirst[*metaRow](tx, tableMeta, indexID, metaKey())
 	meta.ring, meta.runs = events, runs
 	keys := withPrefix[*keyRow](tx, tableIdempotency, indexID, nil)

@@ -56,7 +56,7 @@ func (s *CAState) Trusted() []CACertificate {
 		return nil
 	}
 	var certs []CACertificate
-	for _, name := range s.Keys.Held() {
+	for _, name := range s.Keys.Fingerprints() {
 		if i := slices.IndexFunc(s.Certificates, func(c CACertificate) bool { return c.Fingerprint == name }); i >= 0 {
 			certs = append(certs, s.Certificates[i])
 		}

@@ -27,8 +27,8 @@ type Control struct {
 // not.
 func (c *Control) Throttled() bool { return c != nil && c.Idle > 0 }
 
-// Holds reports whether the gang is to stand still. A nil Control lets it run.
-func (c *Control) Holds() bool { return c != nil && c.Paused }
+// Pauses reports whether the gang is to stand still. A nil Control lets it run.
+func (c *Control) Pauses() bool { return c != nil && c.Paused }
 
 // ControlAnswer is what a node says of a Control: that it is executed, or
 // why that cannot be. Without Failed it is.

@@ -62,9 +62,9 @@ func (c *Cluster) Keys(kind KeyKind) *KeyState {
 	return nil
 }
 
-// Held lists the fingerprints of the keys that an agent is to hold, the one that
+// Fingerprints lists the fingerprints of the keys that an agent is to hold, the one that
 // it uses first; nothing while the record names none.
-func (s *KeyState) Held() []string {
+func (s *KeyState) Fingerprints() []string {
 	switch {
 	case s == nil:
 		return nil
@@ -78,16 +78,16 @@ func (s *KeyState) Held() []string {
 	return nil
 }
 
-// KeyHolder is an agent that is alive, with the fingerprints of the keys that it
+// AgentKeys is an agent that is alive, with the fingerprints of the keys that it
 // said it holds, the one that it uses first.
-type KeyHolder struct {
+type AgentKeys struct {
 	Name string
 	Keys []string
 }
 
 // Next is the stage that follows, "" while somebody has not done what the stage
 // asks; waiting names them.
-func (r *KeyRotation) Next(holders []KeyHolder) (next KeyStage, waiting []string) {
+func (r *KeyRotation) Next(holders []AgentKeys) (next KeyStage, waiting []string) {
 	for _, holder := range holders {
 		done := slices.Contains(holder.Keys, r.To)
 		if r.Stage == KeyUse {

@@ -10,16 +10,16 @@ import (
 func TestRotationWaitsForEverybody(t *testing.T) {
 	for _, step := range []struct {
 		stage   KeyStage
-		holders []KeyHolder
+		holders []AgentKeys
 		next    KeyStage
 		waiting []string
 	}{
 		{KeyInstall, nil, "", nil}, // nobody was asked yet
-		{KeyInstall, []KeyHolder{{"a", []string{"old", "new"}}, {"b", []string{"old"}}}, "", []string{"b"}},
-		{KeyInstall, []KeyHolder{{"a", []string{"old", "new"}}, {"b", nil}}, "", []string{"b"}},
-		{KeyInstall, []KeyHolder{{"a", []string{"old", "new"}}, {"b", []string{"new"}}}, KeyUse, nil},
-		{KeyUse, []KeyHolder{{"a", []string{"new", "old"}}, {"b", []string{"old", "new"}}}, "", []string{"b"}},
-		{KeyUse, []KeyHolder{{"a", []string{"new", "old"}}, {"b", []string{"new"}}}, KeyDone, nil},
+		{KeyInstall, []AgentKeys{{"a", []string{"old", "new"}}, {"b", []string{"old"}}}, "", []string{"b"}},
+		{KeyInstall, []AgentKeys{{"a", []string{"old", "new"}}, {"b", nil}}, "", []string{"b"}},
+		{KeyInstall, []AgentKeys{{"a", []string{"old", "new"}}, {"b", []string{"new"}}}, KeyUse, nil},
+		{KeyUse, []AgentKeys{{"a", []string{"new", "old"}}, {"b", []string{"old", "new"}}}, "", []string{"b"}},
+		{KeyUse, []AgentKeys{{"a", []string{"new", "old"}}, {"b", []string{"new"}}}, KeyDone, nil},
 	} {
 		next, waiting := (&KeyRotation{From: "old", To: "new", Stage: step.stage}).Next(step.holders)
 		if next != step.next || !slices.Equal(waiting, step.waiting) {
@@ -43,7 +43,7 @@ func TestKeysHeldByStage(t *testing.T) {
 		{rotation(KeyUse), []string{"new", "old"}},
 		{&KeyState{Current: "new"}, []string{"new"}},
 	} {
-		if got := step.state.Held(); !slices.Equal(got, step.want) {
+		if got := step.state.Fingerprints(); !slices.Equal(got, step.want) {
 			t.Errorf("%+v: %v, want %v", step.state, got, step.want)
 		}
 	}

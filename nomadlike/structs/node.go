@@ -73,7 +73,7 @@ type Node struct {
 	Attributes  map[string]string `json:"attributes,omitempty"`
 	Drivers     []string          `json:"drivers,omitempty"`  // healthy task drivers
 	Storages    []string          `json:"storages,omitempty"` // "kind/name" of what its administrator's storages serve, in the order of its configuration
-	Data        []string          `json:"data,omitempty"`     // data of which it holds copies, by HeldName; at most DataNamesMax
+	Data        []string          `json:"data,omitempty"`     // data of which it holds copies, by CopyName; at most DataNamesMax
 	Capacity    Capacity          `json:"capacity"`
 	Devices     []Device          `json:"devices,omitempty"`
 	Faults      []NodeFault       `json:"faults,omitempty"` // of the machine itself, by name; at most NodeFaultsMax

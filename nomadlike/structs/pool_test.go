@@ -315,8 +315,8 @@ func TestVersionConstraint(t *testing.T) {
 		{"= 25.0", "25.0rc1", true},
 	} {
 		constraint, ok := ParseVersionConstraint(c.constraint)
-		if !ok || constraint.Holds(c.version) != c.holds {
-			t.Errorf("%q holds for %q: %v (readable %v), want %v", c.constraint, c.version, constraint.Holds(c.version), ok, c.holds)
+		if !ok || constraint.Allows(c.version) != c.holds {
+			t.Errorf("%q holds for %q: %v (readable %v), want %v", c.constraint, c.version, constraint.Allows(c.version), ok, c.holds)
 		}
 	}
 	for _, text := range []string{" ", ">=", "a", "535.", ".535", "1..2", "535,", ">= > 5", "5 6"} {
@@ -337,7 +337,7 @@ func FuzzVersionConstraint(f *testing.F) {
 			return
 		}
 		for _, term := range constraint {
-			holds := func(operator string) bool { return VersionConstraint{{operator, term.Version}}.Holds(version) }
+			holds := func(operator string) bool { return VersionConstraint{{operator, term.Version}}.Allows(version) }
 			if version == "" {
 				continue
 			}

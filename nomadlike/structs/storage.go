@@ -70,23 +70,23 @@ func (j *Job) DataName(kind string, ref *DataRef) string {
 	return name
 }
 
-// HeldName is what a node calls its copy of something that has a DataName.
+// CopyName is what a node calls its copy of something that has a DataName.
 // remote says that it comes from a server, so that every job reads the copy;
 // without it only jobs do that ask for the preparation. user is who has submitted
 // the job if the data is this user's own, as where it lies tells; or else "".
-func HeldName(name string, remote bool, user string) string {
+func CopyName(name string, remote bool, user string) string {
 	if remote {
-		name = heldRemote + name
+		name = copyRemote + name
 	}
 	if user != "" {
-		name += heldUser + user
+		name += copyUser + user
 	}
 	return name
 }
 
 const (
-	heldRemote = "remote:"
-	heldUser   = "~"
+	copyRemote = "remote:"
+	copyUser   = "~"
 )
 
 // UsesCopies reports whether the job has data that it may read from a copy on fast
@@ -96,15 +96,15 @@ func (j *Job) UsesCopies() bool {
 	return len(j.Algorithms) > 0 || len(j.Datasets) > 0 || len(j.Models) > 0
 }
 
-// HoldsData counts the data that the job would read from copies that the node
+// CopiesFor counts the data that the job would read from copies that the node
 // holds: nodes with more are preferred. A copy that the job would not read, of a
 // dataset that it reads from its storage, counts nothing. Pure.
-func (n *Node) HoldsData(job *Job) int {
+func (n *Node) CopiesFor(job *Job) int {
 	if len(n.Data) == 0 {
 		return 0
 	}
 	holds := func(name string, remote bool) bool {
-		return slices.Contains(n.Data, HeldName(name, remote, "")) || job.User != "" && slices.Contains(n.Data, HeldName(name, remote, job.User))
+		return slices.Contains(n.Data, CopyName(name, remote, "")) || job.User != "" && slices.Contains(n.Data, CopyName(name, remote, job.User))
 	}
 	held := 0
 	for _, of := range []struct {

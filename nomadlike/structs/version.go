@@ -45,21 +45,21 @@ func plainVersion(text string) bool {
 		text[0] != '.' && text[len(text)-1] != '.' && !strings.Contains(text, "..")
 }
 
-// Holds reports whether a version meets every term. A version is compared in as
+// Allows reports whether a version meets every term. A version is compared in as
 // many numbers as the term has, so "= 535" and "<= 535" hold for "535.104.05"
 // and "> 535" does not; numbers that the version lacks count as 0. A part that
 // does not begin with a digit, such as rc3, comes before every number. An
 // unknown version meets no term.
-func (c VersionConstraint) Holds(version string) bool {
+func (c VersionConstraint) Allows(version string) bool {
 	for _, term := range c {
-		if version == "" || !term.holds(compareVersion(version, term.Version)) {
+		if version == "" || !term.allows(compareVersion(version, term.Version)) {
 			return false
 		}
 	}
 	return true
 }
 
-func (t VersionTerm) holds(order int) bool {
+func (t VersionTerm) allows(order int) bool {
 	switch t.Operator {
 	case ">=":
 		return order >= 0

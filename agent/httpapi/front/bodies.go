@@ -53,8 +53,8 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hold counts bytes of a body for a caller, and reports whether there was room.
-func (l *limiter) hold(key string, open bool, bytes int64) bool {
+// reserve counts bytes of a body for a caller, and reports whether there was room.
+func (l *limiter) reserve(key string, open bool, bytes int64) bool {
 	most := int64(bodiesCallerMax)
 	if open {
 		most = bodiesOpenMax
@@ -69,7 +69,7 @@ func (l *limiter) hold(key string, open bool, bytes int64) bool {
 	return true
 }
 
-// drop releases what hold has counted.
+// drop releases what reserve has counted.
 func (l *limiter) drop(key string, bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,8 +79,8 @@ func (l *limiter) drop(key string, bytes int64) {
 	}
 }
 
-// heldBody is the text of a body, and what it is counted for.
-type heldBody struct {
+// countedBody is the text of a body, and what it is counted for.
+type countedBody struct {
 	guard *limiter
 	key   string
 	open  bool // of somebody without a token
@@ -88,12 +88,12 @@ type heldBody struct {
 	bytes int64 // counted
 }
 
-func (b *heldBody) release() { b.guard.drop(b.key, b.bytes) }
+func (b *countedBody) release() { b.guard.drop(b.key, b.bytes) }
 
 // grow makes room for more, at most for most bytes together.
-func (b *heldBody) grow(most int) error {
+func (b *countedBody) grow(most int) error {
 	room := min(max(2*cap(b.data), bodyFirst), most)
-	if !b.guard.hold(b.key, b.open, int64(room-cap(b.data))) {
+	if !b.guard.reserve(b.key, b.open, int64(room-cap(b.data))) {
 		return tooMany(structs.CodeUnavailable, "agent.bodies_busy", bodyBusyPatience)
 	}
 	b.bytes += int64(room - cap(b.data))
@@ -105,8 +105,8 @@ func (b *heldBody) grow(most int) error {
 
 // readBody reads the body of a request into memory, within the bounds of its
 // caller and of all. The caller releases it, also after an error.
-func (f *Front) readBody(r *Request) (*heldBody, error) {
-	b := &heldBody{guard: f.guard, key: "peer " + PeerKey(r.RemoteAddr), open: r.Caller.Token == nil}
+func (f *Front) readBody(r *Request) (*countedBody, error) {
+	b := &countedBody{guard: f.guard, key: "peer " + PeerKey(r.RemoteAddr), open: r.Caller.Token == nil}
 	most := api.BodySizeMax
 	if b.open {
 		most = bodyOpenMax

@@ -111,8 +111,8 @@ func newSignedOut() *signedOut {
 	return &signedOut{left: map[sessionID]departed{}, full: map[sessionID]struct{}{}, told: func(error) {}}
 }
 
-// keep reads who has signed out before, and writes it down from now on.
-func (o *signedOut) keep(path string, told func(error)) {
+// load reads who has signed out before, and writes it down from now on.
+func (o *signedOut) load(path string, told func(error)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.path, o.told = path, told
@@ -120,7 +120,7 @@ func (o *signedOut) keep(path string, told func(error)) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	var kept []keptDeparture
+	var kept []storedDeparture
 	if err == nil {
 		err = json.Unmarshal(data, &kept)
 	}
@@ -133,7 +133,7 @@ func (o *signedOut) keep(path string, told func(error)) {
 	}
 }
 
-type keptDeparture struct {
+type storedDeparture struct {
 	ID sessionID `json:"id"`
 	departed
 }
@@ -176,9 +176,9 @@ func (o *signedOut) writeLocked() {
 	if o.path == "" {
 		return
 	}
-	kept := make([]keptDeparture, 0, len(o.left))
+	kept := make([]storedDeparture, 0, len(o.left))
 	for id, one := range o.left {
-		kept = append(kept, keptDeparture{id, one})
+		kept = append(kept, storedDeparture{id, one})
 	}
 	data, err := json.Marshal(kept)
 	if err == nil {
@@ -227,7 +227,7 @@ func (s *Sessions) Keep(ca func() *auth.CA, path string, tell func(ticket string
 		}{ca, made})
 		return made
 	}
-	s.out.keep(path, func(err error) { log.Warn("who signed out is not kept", logkey.Error, err) })
+	s.out.load(path, func(err error) { log.Warn("who signed out is not kept", logkey.Error, err) })
 }
 
 // SignOutRequest tells another server that the session of a ticket is over; it

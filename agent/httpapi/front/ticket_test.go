@@ -18,7 +18,7 @@ func at(t *testing.T, key []byte, dir string) *Sessions {
 	s := newSessions(time.Now)
 	held := newSeal(key)
 	s.seals = func() *seal { return held }
-	s.out.keep(filepath.Join(dir, "signed-out.json"), func(err error) { t.Error(err) })
+	s.out.load(filepath.Join(dir, "signed-out.json"), func(err error) { t.Error(err) })
 	return s
 }
 

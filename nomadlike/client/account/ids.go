@@ -87,7 +87,7 @@ func (t *IDs) of(project string) (int, error) {
 			continue
 		}
 		t.mu.of[project] = uid
-		if err := t.keep(); err != nil {
+		if err := t.save(); err != nil {
 			delete(t.mu.of, project)
 			return 0, err
 		}
@@ -96,7 +96,7 @@ func (t *IDs) of(project string) (int, error) {
 	return 0, fmt.Errorf("allot an id: all of %d to %d are taken", t.min, t.max)
 }
 
-func (t *IDs) keep() error {
+func (t *IDs) save() error {
 	text, err := json.Marshal(t.mu.of)
 	if err == nil {
 		err = store.WriteFile(t.file, text, 0o600, true)

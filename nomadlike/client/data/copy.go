@@ -109,7 +109,7 @@ func (c *copier) believe(sameBoot bool) error {
 				return err
 			}
 			offset, length := f.span(chunk)
-			if c.done[first+chunk] = c.holds(f, offset, length, digest, !sameBoot); c.done[first+chunk] {
+			if c.done[first+chunk] = c.has(f, offset, length, digest, !sameBoot); c.done[first+chunk] {
 				c.copied.Add(length)
 			}
 		}
@@ -117,8 +117,8 @@ func (c *copier) believe(sameBoot bool) error {
 	})
 }
 
-// holds reports whether a chunk is in the copy; verify reads it.
-func (c *copier) holds(f *File, offset, length int64, digest [sha256.Size]byte, verify bool) bool {
+// has reports whether a chunk is in the copy; verify reads it.
+func (c *copier) has(f *File, offset, length int64, digest [sha256.Size]byte, verify bool) bool {
 	name := filepath.Join(c.dir, "tree", f.Path)
 	info, err := os.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() < offset+length {
@@ -280,7 +280,7 @@ func (c *copier) finish() (digest string, err error) {
 		}
 		digest := h.Sum(nil)
 		all.add(f, digest)
-		of := held{Path: f.Path, Size: f.Size, Digest: digest}
+		of := manifestEntry{Path: f.Path, Size: f.Size, Digest: digest}
 		if len(chunks) > 1 {
 			for i := range chunks {
 				of.Chunks = append(of.Chunks, chunks[i][:])

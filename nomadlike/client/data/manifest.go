@@ -12,15 +12,15 @@ import (
 const manifestFile = "manifest"
 
 // manifest is what a copy says of itself, written file by file:
-// {"bytes": …, "files": [held, …]}.
+// {"bytes": …, "files": [manifestEntry, …]}.
 type manifest struct {
 	file  *os.File
 	to    *bufio.Writer
 	count int
 }
 
-// held is one file of a manifest.
-type held struct {
+// manifestEntry is one file of a manifest.
+type manifestEntry struct {
 	Path   string `json:"path"`
 	Size   int64  `json:"size"`
 	Digest []byte `json:"digest"` // of the digests of its chunks
@@ -38,7 +38,7 @@ func createManifest(name string, bytes int64) (*manifest, error) {
 	return m, nil
 }
 
-func (m *manifest) add(h *held) error {
+func (m *manifest) add(h *manifestEntry) error {
 	text, err := json.Marshal(h)
 	if err != nil {
 		return err

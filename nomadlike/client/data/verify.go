@@ -172,7 +172,7 @@ type part struct {
 
 // parts are those of a file. One that was noted by an older version has no
 // digests of its chunks, and is one part.
-func (h *held) parts() []part {
+func (h *manifestEntry) parts() []part {
 	if len(h.Chunks) == 0 {
 		return []part{{path: h.Path, length: h.Size, chunks: h.Digest}}
 	}
@@ -212,7 +212,7 @@ func (s verification) compareAll(digest string, c *check) error {
 			}
 		})
 	}
-	err = s.eachHeld(digest, func(h *held) error {
+	err = s.eachEntry(digest, func(h *manifestEntry) error {
 		for _, p := range h.parts() {
 			select {
 			case parts <- p:
@@ -281,8 +281,8 @@ func (p *part) compare(ctx context.Context, root *os.Root, buffer []byte) error 
 	return fmt.Errorf("%w: %s: its contents have changed", ErrDamaged, p.path)
 }
 
-// eachHeld reads a manifest.
-func (s verification) eachHeld(digest string, yield func(h *held) error) error {
+// eachEntry reads a manifest.
+func (s verification) eachEntry(digest string, yield func(h *manifestEntry) error) error {
 	f, err := os.Open(s.path("sets", digest, manifestFile))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -295,7 +295,7 @@ func (s verification) eachHeld(digest string, yield func(h *held) error) error {
 		}
 	}
 	for from.More() {
-		var h held
+		var h manifestEntry
 		if err := from.Decode(&h); err != nil {
 			return fmt.Errorf("%w: manifest: %w", ErrDamaged, err)
 		}
@@ -323,7 +323,7 @@ func (s verification) eachSampled(digest string, yield func(part) error) error {
 		return err
 	}
 	for range sampleParts {
-		h, err := heldNear(f, rand.Int64N(max(info.Size(), 1)), info.Size())
+		h, err := entryNear(f, rand.Int64N(max(info.Size(), 1)), info.Size())
 		if err != nil {
 			return err
 		}
@@ -340,13 +340,13 @@ func (s verification) eachSampled(digest string, yield func(part) error) error {
 	return nil
 }
 
-// heldBegins is how a file begins in a manifest, and nothing within one: in its
+// entryBegins is how a file begins in a manifest, and nothing within one: in its
 // texts quotes are escaped.
-var heldBegins = []byte(`{"path":"`)
+var entryBegins = []byte(`{"path":"`)
 
-// heldNear reads the first file of a manifest that begins at a place or after it,
+// entryNear reads the first file of a manifest that begins at a place or after it,
 // or the first of all when none does; nil when there is none.
-func heldNear(f io.ReaderAt, at, size int64) (*held, error) {
+func entryNear(f io.ReaderAt, at, size int64) (*manifestEntry, error) {
 	for _, from := range []int64{at, 0} {
 		r := bufio.NewReader(io.NewSectionReader(f, from, size-from))
 		var seen []byte
@@ -359,14 +359,14 @@ func heldNear(f io.ReaderAt, at, size int64) (*held, error) {
 				return nil, fmt.Errorf("%w: manifest: %w", ErrDamaged, err)
 			}
 			seen = append(seen, b)
-			if len(seen) > len(heldBegins) {
+			if len(seen) > len(entryBegins) {
 				seen = slices.Delete(seen, 0, 1)
 			}
-			if !bytes.Equal(seen, heldBegins) {
+			if !bytes.Equal(seen, entryBegins) {
 				continue
 			}
-			var h held
-			if err := json.NewDecoder(io.MultiReader(bytes.NewReader(heldBegins), r)).Decode(&h); err != nil {
+			var h manifestEntry
+			if err := json.NewDecoder(io.MultiReader(bytes.NewReader(entryBegins), r)).Decode(&h); err != nil {
 				return nil, fmt.Errorf("%w: manifest: %w", ErrDamaged, err)
 			}
 			return &h, nil

@@ -79,8 +79,8 @@ func TestChangedBytesAreFound(t *testing.T) {
 func forgetChunks(t *testing.T, name string) {
 	t.Helper()
 	var all struct {
-		Bytes int64  `json:"bytes"`
-		Files []held `json:"files"`
+		Bytes int64           `json:"bytes"`
+		Files []manifestEntry `json:"files"`
 	}
 	text, err := os.ReadFile(name)
 	if err != nil || json.Unmarshal(text, &all) != nil {

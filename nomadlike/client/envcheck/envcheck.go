@@ -146,7 +146,7 @@ func (t *Table) Common(facts Facts, most int) map[string]string {
 func (t *Table) Judge(facts Facts) []Finding {
 	var found []Finding
 	for _, rule := range t.Rules {
-		if slices.ContainsFunc(rule.When, func(c Condition) bool { return !c.holds(facts) }) {
+		if slices.ContainsFunc(rule.When, func(c Condition) bool { return !c.met(facts) }) {
 			continue
 		}
 		value := facts[rule.When[0].Fact]
@@ -161,7 +161,7 @@ func (t *Table) Judge(facts Facts) []Finding {
 	return found
 }
 
-func (c *Condition) holds(facts Facts) bool {
+func (c *Condition) met(facts Facts) bool {
 	value, known := facts[c.Fact]
 	switch c.Op {
 	case "set":

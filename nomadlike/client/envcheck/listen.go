@@ -21,7 +21,7 @@ func Listener(proc string, port int, processes []Process) (who string, own bool)
 		return "", false
 	}
 	for _, p := range processes {
-		if holds(proc, p.PID, inodes) {
+		if hasSocket(proc, p.PID, inodes) {
 			return fmt.Sprintf("%s (%d)", p.Name, p.PID), true
 		}
 	}
@@ -31,7 +31,7 @@ func Listener(proc string, port int, processes []Process) (who string, own bool)
 	}
 	for _, entry := range entries[:min(len(entries), processesMax)] {
 		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || !holds(proc, pid, inodes) {
+		if err != nil || !hasSocket(proc, pid, inodes) {
 			continue
 		}
 		name, _, _ := stat(proc, pid)
@@ -59,7 +59,7 @@ func sockets(proc string, port int) []string {
 	return inodes
 }
 
-func holds(proc string, pid int, inodes []string) bool {
+func hasSocket(proc string, pid int, inodes []string) bool {
 	dir := filepath.Join(proc, strconv.Itoa(pid), "fd")
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -14,8 +14,8 @@ type Output struct {
 	Path string `json:"path"` // Root, or below it
 }
 
-// KeepOutput notes where the output of an allocation lies.
-func (l Layout) KeepOutput(id string, output Output) error {
+// WriteOutput notes where the output of an allocation lies.
+func (l Layout) WriteOutput(id string, output Output) error {
 	text, err := json.Marshal(output)
 	if err == nil {
 		err = os.WriteFile(l.output(id), text, 0o600)
@@ -26,7 +26,7 @@ func (l Layout) KeepOutput(id string, output Output) error {
 	return nil
 }
 
-// ReadOutput returns what KeepOutput noted.
+// ReadOutput returns what WriteOutput noted.
 func (l Layout) ReadOutput(id string) (Output, error) {
 	var output Output
 	text, err := os.ReadFile(l.output(id))

@@ -82,7 +82,7 @@ type Config struct {
 	Environment *environment.Environment
 	Hooks       *hooks.Hooks
 	Devices     Reserver
-	Holds       HoldKeeper
+	Holds       HoldRecorder
 	Shells      Sheller
 	Now         func() time.Time
 	Log         *slog.Logger
@@ -94,8 +94,8 @@ type Reserver interface {
 	Registered() []structs.Device
 }
 
-// HoldKeeper stores what a debug hold will need.
-type HoldKeeper interface {
+// HoldRecorder stores what a debug hold will need.
+type HoldRecorder interface {
 	Record(id string, job *structs.Job, spec driver.TaskSpec) error
 }
 

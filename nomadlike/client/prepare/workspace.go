@@ -72,7 +72,7 @@ func (r *Preparer) openWorkspace(ctx context.Context, a *structs.Assignment, own
 		if place.Kind != structs.StorageOutput {
 			continue
 		}
-		if err := r.Layout.KeepOutput(a.Alloc.ID, layout.Output{Root: place.Root, Path: place.Path}); err != nil {
+		if err := r.Layout.WriteOutput(a.Alloc.ID, layout.Output{Root: place.Root, Path: place.Path}); err != nil {
 			r.Log.Warn("the output of an allocation will not be found", logkey.AllocID, a.Alloc.ID, logkey.Error, err)
 		}
 	}

@@ -62,16 +62,16 @@ func NewPulse(policy structs.Hang, now time.Duration) (*Pulse, error) {
 // is no more: of one that stalls any line but a step says nothing.
 func (p *Pulse) Line(line []byte, now time.Duration) (structs.Progress, bool) {
 	if gap := now - p.heard; p.spoke && gap >= gapNoticed {
-		p.gaps = keep(p.gaps, gap, gapsKept)
+		p.gaps = appendBounded(p.gaps, gap, gapsKept)
 	}
 	p.heard, p.spoke = now, true
 	if found := p.pattern.FindSubmatch(line); len(found) > 1 {
 		if step, err := strconv.ParseInt(string(found[1]), 10, 64); err == nil && step != p.step {
 			if wait := now - p.stepped; len(p.steps) > 0 && wait >= gapNoticed {
-				p.waits = keep(p.waits, wait, gapsKept)
+				p.waits = appendBounded(p.waits, wait, gapsKept)
 			}
 			p.step, p.stepped = step, now
-			p.steps = keep(p.steps, now, stepsKept)
+			p.steps = appendBounded(p.steps, now, stepsKept)
 		}
 	}
 	if !p.told.Silent || p.stalls(now) {
@@ -210,8 +210,8 @@ func (p *Pulse) Tick(now time.Duration) (structs.Progress, bool) {
 	return fresh, true
 }
 
-// keep appends to a list of at most most.
-func keep(list []time.Duration, value time.Duration, most int) []time.Duration {
+// appendBounded appends to a list of at most most.
+func appendBounded(list []time.Duration, value time.Duration, most int) []time.Duration {
 	list = append(list, value)
 	return list[max(0, len(list)-most):]
 }

@@ -17,7 +17,7 @@ import (
 // file for those who watch over them without the agent.
 type Lease struct {
 	file     string
-	session  LeaseHolder
+	session  LeaseSource
 	boottime func() time.Duration
 	now      func() time.Time
 	log      *slog.Logger
@@ -27,15 +27,15 @@ type Lease struct {
 	over bool          // strict allocations were told
 }
 
-// LeaseHolder has the lease that the servers renew.
-type LeaseHolder interface {
+// LeaseSource has the lease that the servers renew.
+type LeaseSource interface {
 	Lease() session.Lease
 	RestoreLease(session.Lease)
 }
 
 // NewLease makes a lease that is kept in a file.
-func NewLease(file string, holder LeaseHolder, boottime func() time.Duration, now func() time.Time, log *slog.Logger) *Lease {
-	return &Lease{file: file, session: holder, boottime: boottime, now: now, log: log}
+func NewLease(file string, source LeaseSource, boottime func() time.Duration, now func() time.Time, log *slog.Logger) *Lease {
+	return &Lease{file: file, session: source, boottime: boottime, now: now, log: log}
 }
 
 // File is where the lease is kept.

@@ -103,7 +103,7 @@ func (s *Service) openTop(id, top string) (*os.Root, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !workspace.Holds(s.Storages, place.Root) {
+		if !workspace.ServesOutput(s.Storages, place.Root) {
 			return nil, fs.ErrNotExist // no storage of this node, or none any more
 		}
 		below, err := filepath.Rel(place.Root, place.Path)

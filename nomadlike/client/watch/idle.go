@@ -86,7 +86,7 @@ func (w *watcher) watchIdle(ctx context.Context) {
 			continue
 		}
 		use := useOf(a.Alloc.Devices, w.Devices.Measured(), w.Now())
-		if a.Alloc.Control.Holds() {
+		if a.Alloc.Control.Pauses() {
 			watch.resting, use = 0, useUnknown
 		}
 		if note := watch.step(use, w.Boottime(), structs.At(w.Now())); note != nil {

@@ -45,7 +45,7 @@ func (w *watcher) patrol(ctx context.Context) {
 	})
 	for wait := patrolFirst; retry.Sleep(ctx, wait); wait = w.Every {
 		a := w.task.Assigned.Load()
-		if a == nil || a.Job == nil || a.Alloc.Control.Holds() {
+		if a == nil || a.Job == nil || a.Alloc.Control.Pauses() {
 			continue
 		}
 		w.checkEnvironment(ctx, a, &state)

@@ -112,7 +112,7 @@ func (p *progressWatch) look(now time.Duration) {
 // standsStill reports whether the task is paused.
 func (p *progressWatch) standsStill() bool {
 	a := p.watcher.task.Assigned.Load()
-	return a != nil && a.Alloc.Control.Holds()
+	return a != nil && a.Alloc.Control.Pauses()
 }
 
 func (p *progressWatch) tell(note structs.AllocNote) {

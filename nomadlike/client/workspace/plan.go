@@ -26,7 +26,7 @@ type Place struct {
 	Make     bool   // made when it is missing, for the task's user
 	Own      bool   // lies in a directory of the user's or the project's own
 	Prepare  bool   // copied to fast storage of the node first
-	DataName string // of what is prepared, by structs.HeldName
+	DataName string // of what is prepared, by structs.CopyName
 	// Remote says that Path is below a server, in the storage's own words, and
 	// that a copy of it takes its place. Root and Given mean nothing then.
 	Remote bool
@@ -145,7 +145,7 @@ func (p *planner) add(place Place, version int, from string) {
 	if strings.Contains(storage.Path, "{user}") {
 		owner = p.job.User
 	}
-	place.DataName = structs.HeldName(place.DataName, place.Remote, owner)
+	place.DataName = structs.CopyName(place.DataName, place.Remote, owner)
 	if err := p.fill(&place, storage.Path, version, from); err != nil {
 		p.err = err
 		return

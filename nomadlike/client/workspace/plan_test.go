@@ -176,14 +176,14 @@ func TestHolds(t *testing.T) {
 		"/": false, "": false, "/nas": false, "/nas/output/vision": false, "/nas/output/a-vision/x": false, "/home": false, "/home/li/x": false,
 		"/home/../etc": false, "/home/li/": false, "/ba": false, "/sets": false, "/far": false, "home/li": false,
 	} {
-		if Holds(all, root) != want {
+		if ServesOutput(all, root) != want {
 			t.Errorf("%q: %v", root, !want)
 		}
 	}
 	job := &structs.Job{Name: "n", User: "li", Project: "vision", Output: "a/b"}
 	for i := range all[:3] {
 		places, err := Plan(all[i:i+1], job, 0)
-		if err != nil || !Holds(all, places[0].Root) {
+		if err != nil || !ServesOutput(all, places[0].Root) {
 			t.Errorf("%+v, %v", places, err)
 		}
 	}

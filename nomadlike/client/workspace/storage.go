@@ -44,9 +44,9 @@ func RemoteKinds() []string {
 	return []string{structs.StorageAlgorithm, structs.StorageDataset, structs.StorageModel}
 }
 
-// Holds reports whether root is a directory that Plan may take for the root of
+// ServesOutput reports whether root is a directory that Plan may take for the root of
 // an output in one of the storages.
-func Holds(storages []Storage, root string) bool {
+func ServesOutput(storages []Storage, root string) bool {
 	for i := range storages {
 		if s := &storages[i]; !s.Remote && s.serves(structs.StorageOutput) && fits(s.Path, root) {
 			return true

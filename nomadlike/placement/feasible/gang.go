@@ -124,7 +124,7 @@ func SpecProblem(job *structs.Job, spec structs.Resources, node *structs.Node) *
 	constraint, ok := structs.ParseVersionConstraint(want)
 	for i := range node.Devices {
 		d := &node.Devices[i]
-		if slices.ContainsFunc(spec.Devices, d.Meets) && !(ok && constraint.Holds(d.Driver)) {
+		if slices.ContainsFunc(spec.Devices, d.Meets) && !(ok && constraint.Allows(d.Driver)) {
 			return structs.NewReason("scheduler.node_driver_version", "node", node.Name, "version", d.Driver, "want", want)
 		}
 	}
