@@ -29,7 +29,7 @@ func declareSource(set *flag.FlagSet) *sourceFlags {
 	return flags
 }
 
-// nameFlags give a job another name than its file does.
+// nameFlags name a job otherwise than its file does.
 type nameFlags struct {
 	name   *string
 	suffix *bool
