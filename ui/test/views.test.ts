@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
 import { signedTags, changedTags } from '../src/parts/annotate'
-import { curvesOf, differencesOf, metricNames, optionsOf, subjobResults } from '../src/parts/compare'
+import { comparedOf, curvesOf, metricNames, subjobResults } from '../src/parts/compare'
 import { finds } from '../src/parts/filters'
 import { sorted, type Column } from '../src/parts/grid'
 import { matching } from '../src/parts/palette'
@@ -8,7 +8,7 @@ import { scaleOf } from '../src/parts/parallel'
 import { figureIn, figureText, namesIn } from '../src/parts/results'
 import { countsText, gridOf } from '../src/parts/strip'
 import { columnsOf, encodeColumns, figureOf, linkOf, paramsOf, readViews, withView } from '../src/parts/views'
-import type { JobMetrics, JobSummary, MetricResult } from '../src/types'
+import type { JobDiff, JobMetrics, JobSummary, MetricResult } from '../src/types'
 
 const job = (more: Partial<JobSummary> = {}): JobSummary => ({ id: 'abcdef', name: 'train-7', project: 'vision', user: 'li', type: 'training', priority: 'normal', nodes: 1, subjobs: 1, submitted_at: null, state: 'running', counts: {}, attempt: 1, exit_code: 0, ...more }) as JobSummary
 
@@ -88,21 +88,17 @@ test('a strip has a cell for each subjob, in at most four lines', () => {
   expect(countsText(t, { succeeded: 3, queued: 61, failed: 0 })).toBe('61 state.queued · 3 state.succeeded')
 })
 
-test('what two jobs differ in, by options of their commands', () => {
-  const one = { id: '1', name: 'a', nodes: 1, tags: ['x'], task: { command: 'python train.py --lr 0.1 --amp', env: { LR: '1' } }, resources: [{ label: 'big', devices: [{ kind: 'nvidia/gpu', count: 8 }] }], placement: { nodes: ['n1', 'n2'] } }
-  const other = { id: '2', name: 'b', nodes: 2, tags: ['y'], task: { command: 'python train.py --lr=0.2 --amp', env: {} }, resources: [{ label: 'big', devices: [{ kind: 'nvidia/gpu', count: 4 }] }], placement: { nodes: ['n1'] } }
-  expect(differencesOf([one, other, one])).toEqual([
-    { path: 'nodes', values: ['1', '2', '1'] },
-    { path: 'task.command --lr', values: ['0.1', '0.2', '0.1'] },
-    { path: 'task.env.LR', values: ['1', undefined, '1'] },
-    { path: 'resources[big].devices[nvidia/gpu].count', values: ['8', '4', '8'] },
-    { path: 'placement.nodes', values: ['n1, n2', 'n1', 'n1, n2'] },
+test('what jobs differ in from the first stands side by side', () => {
+  const diff = (differences: [string, string, string][], found: [string, string, string][] = []) => ({ differences: differences.map(([path, before, after]) => ({ path, before, after })), found: found.map(([path, before, after]) => ({ path, before, after })) }) as JobDiff
+  expect(comparedOf([
+    diff([['nodes', '1', '2'], ['tags', 'a', 'b'], ['task.command --lr', '0.1', '']]),
+    undefined, // not answered yet
+    diff([['nodes', '1', '4']], [['torch', '2.3', '2.4']]),
+  ])).toEqual([
+    { path: 'nodes', values: ['1', '2', '1', '4'] },
+    { path: 'task.command --lr', values: ['0.1', '0.1', '0.1', '0.1'].map((value, i) => (i === 1 ? undefined : value)) },
+    { path: 'torch', values: ['2.3', '2.3', '2.3', '2.4'] },
   ])
-  expect(differencesOf([one, one])).toEqual([])
-  expect(differencesOf([{ task: { command: 'a b' } }, { task: { command: 'a c' } }])).toEqual([{ path: 'task.command', values: ['a b', 'a c'] }])
-  expect(optionsOf('bash -c "x"')).toBeUndefined()
-  expect(optionsOf('run --a 1 --a 2')).toBeUndefined()
-  expect([...optionsOf('A=1 run -v --b=2 file')!.options]).toEqual([['A', '1'], ['-v', '✓'], ['--b', '2']])
 })
 
 test('curves of jobs stand over one axis of steps', () => {

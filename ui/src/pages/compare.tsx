@@ -5,7 +5,7 @@ import { Link, useSearchParams } from 'react-router'
 import { again } from '../again'
 import { get, part } from '../api'
 import { since } from '../format'
-import { curvesOf, differencesOf, metricNames, subjobResults, type Difference } from '../parts/compare'
+import { comparedOf, curvesOf, metricNames, subjobResults, type Compared } from '../parts/compare'
 import { Pick, Segments } from '../parts/controls'
 import { Scroll } from '../parts/controls/table'
 import { Parallel, scaleOf, type Axis } from '../parts/parallel'
@@ -13,7 +13,7 @@ import { figureText } from '../parts/results'
 import { endedStates, Failed, Loading, StateTag, useNow, useTitle } from '../parts/states'
 import { subjobsQuery } from '../parts/strip'
 import { figureKinds, type FigureKind } from '../parts/views'
-import type { JobDetail, JobMetrics, JobResults, JobState, MetricResult } from '../types'
+import type { JobDetail, JobDiff, JobMetrics, JobResults, JobState, MetricResult } from '../types'
 
 const LineChart = lazy(() => again(() => import('../parts/line_chart')))
 
@@ -45,7 +45,8 @@ export function Compare() {
   const jobs = useMemo(() => details.flatMap((one) => one.data ?? []), [details])
   const batch = ids.length === 1 && jobs[0]?.job.type === 'batch' ? jobs[0] : undefined
   const live = jobs.some((job) => !endedStates.includes(job.state))
-  const fields = useMemo(() => (batch ? [] : differencesOf(jobs.map((one) => one.job))), [batch, jobs])
+  const diffs = useQueries({ queries: ids.slice(1).map((id) => ({ queryKey: ['job', id, 'diff', ids[0]], queryFn: ({ signal }: { signal: AbortSignal }) => get<JobDiff>(`/v1/jobs/${part(id)}/diff?with=${part(ids[0]!)}`, signal) })) })
+  const fields = useMemo(() => comparedOf(diffs.map((one) => one.data)), [diffs])
   const found = useQuery({ queryKey: ['results', '', list], enabled: ids.length > 0 && !batch, refetchInterval: live ? every : false, queryFn: ({ signal }) => get<JobResults>('/v1/job-results?job=' + list, signal) })
   const own = useQuery({ queryKey: ['job', batch?.job.id ?? '', 'results'], enabled: !!batch, refetchInterval: live ? every : false, queryFn: ({ signal }) => get<JobMetrics>(`/v1/jobs/${part(batch!.job.id ?? '')}/metrics?points=1`, signal) })
   const subjobs = useQuery({ ...subjobsQuery(batch?.job.id ?? ''), enabled: !!batch })
@@ -59,7 +60,7 @@ export function Compare() {
     return jobs.map((job) => ({ key: job.job.id ?? '', name: job.job.name, link: '/jobs/' + (job.job.id ?? ''), state: job.state, started: job.started_at, finished: job.finished_at, results: results.get(job.job.id ?? '') ?? new Map() }))
   }, [batch, own.data, subjobs.data, found.data, jobs, t])
   const names = useMemo(() => metricNames(sides.map((side) => side.results)), [sides])
-  const failed = details.find((one) => one.error)?.error
+  const failed = [...details, ...diffs].find((one) => one.error)?.error
   if (ids.length === 0) return <div className="page"><h1>{t('compare.title')}</h1><p>{t('compare.none')} <Link to="/jobs">{t('menu.jobs')}</Link></p></div>
   const drop = (key: string) => setParams({ job: ids.filter((id) => id !== key).join(',') }, { replace: true })
   return (
@@ -69,8 +70,8 @@ export function Compare() {
         {!batch && <span className="quiet">{t('compare.of_jobs', { count: ids.length })}</span>}
         {batch && (subjobs.data?.length ?? 0) > sides.length && <span className="quiet">{t('compare.more', { count: sides.length, total: subjobs.data!.length })}</span>}
       </div>
-      {failed && <Failed error={failed} retry={() => details.forEach((one) => void one.refetch())} />}
-      {!failed && (jobs.length < ids.length || (batch && !subjobs.data)) && <Loading />}
+      {failed && <Failed error={failed} retry={() => [...details, ...diffs].forEach((one) => void one.refetch())} />}
+      {!failed && (jobs.length < ids.length || diffs.some((one) => !one.data) || (batch && !subjobs.data)) && <Loading />}
       {sides.length > 0 && (
         <>
           <Results sides={sides} names={names} away={(batch ? own.data?.away : found.data?.away) ?? []} drop={batch || sides.length < 3 ? undefined : drop} />
@@ -102,7 +103,7 @@ function Results({ sides, names, away, drop }: { sides: Side[]; names: string[];
       <div className="bar"><h2>{t('compare.results')}</h2><span className="grow" />{shown.length > 0 && choose}</div>
       <Scroll label={t('compare.title')}>
         <table className="plain">
-          <thead><tr><th scope="col">{t('jobs.name')}</th><th scope="col">{t('jobs.state')}</th><th scope="col">{t('compare.ran')}</th>{shown.map((name) => <th key={name} scope="col">{name}</th>)}{drop && <th scope="col" aria-label={t('deed.delete')} />}</tr></thead>
+          <thead><tr><th scope="col">{t('jobs.name')}</th><th scope="col">{t('jobs.state')}</th><th scope="col">{t('compare.ran')}</th>{shown.map((name) => <th key={name} scope="col">{name}</th>)}{drop && <td />}</tr></thead>
           <tbody>
             {sides.map((side) => (
               <tr key={side.key}>
@@ -139,7 +140,7 @@ function Curves({ ids, sides, names, live }: { ids: string[]; sides: Side[]; nam
 
 // Differences are the settings that are not the same, in the words of the job file;
 // what differs from the first is marked.
-function Differences({ fields, sides }: { fields: Difference[]; sides: Side[] }) {
+function Differences({ fields, sides }: { fields: Compared[]; sides: Side[] }) {
   const { t } = useTranslation()
   return (
     <section className="card" aria-label={t('compare.differences')}>
@@ -168,7 +169,7 @@ const linesLeast = 3
 
 // Sweep draws parallel coordinates: from the settings that differ, and the other
 // figures that the jobs print, such as a learning rate, to one result.
-function Sweep({ fields, sides, names }: { fields: Difference[]; sides: Side[]; names: string[] }) {
+function Sweep({ fields, sides, names }: { fields: Compared[]; sides: Side[]; names: string[] }) {
   const { t } = useTranslation()
   const [chosen, setChosen] = useState('')
   const [kind, choose] = useKind()
@@ -176,14 +177,14 @@ function Sweep({ fields, sides, names }: { fields: Difference[]; sides: Side[]; 
   const axes = useMemo((): Axis[] => {
     if (!name) return []
     const figure = (of: string, as: FigureKind): Axis => ({ name: of, values: sides.map((side) => { const value = valueOf(side.results.get(of), as); return value === undefined ? undefined : String(value) }) })
-    const settings = fields.map((field) => ({ name: field.path.replace(/^task\.(env\.|command |arguments )/, ''), values: field.values }))
+    const settings = fields.map((field) => ({ name: field.path.replace(/^task\.(env|command|arguments)/, '').replace(/^\["(.*)"\]$/, '$1').trim() || field.path, values: field.values }))
     return [...[...settings, ...names.filter((one) => one !== name).map((one) => figure(one, 'last'))].filter((axis) => scaleOf(axis.values)).slice(0, axesMax), figure(name, kind)]
   }, [fields, sides, names, name, kind])
   if (sides.length < linesLeast || axes.length < 2) return null
   return (
     <section className="card" aria-label={t('compare.parallel')}>
       <div className="bar"><h2>{t('compare.parallel')}</h2><span className="grow" /><Pick label={t('compare.axis')} value={name!} change={setChosen} options={names.map((value) => ({ value, label: value }))} width={180} />{choose}</div>
-      <Parallel axes={axes} names={sides.map((side) => side.name)} links={sides.map((side) => side.link)} />
+      <Parallel axes={axes} names={sides.map((side) => side.name)} />
     </section>
   )
 }

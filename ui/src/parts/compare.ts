@@ -1,4 +1,4 @@
-import type { JobMetrics, MetricResult } from '../types'
+import type { JobDiff, JobMetrics, MetricResult } from '../types'
 import type { Line } from './line_chart'
 
 // What the comparison of jobs shows, worked out of answers of the API.
@@ -44,67 +44,24 @@ export function subjobResults(metrics?: JobMetrics): Map<number, Map<string, Met
   return out
 }
 
-export interface Difference {
-  path: string // as the job is written in JSON; of a command that differs in options only, with the option
+export interface Compared {
+  path: string // in the words of the job file, or of what ranks found
   values: (string | undefined)[] // of each job
 }
 
-// What the servers add to a job, and what only people read of it: no settings.
-const noSettings = new Set(['id', 'name', 'user', 'submitted_at', 'idempotency_key', 'source', 'resume', 'patient_starts', 'outside_yields', 'saves_at_ends', 'kills_last', 'rdma_by_nodes', 'tags', 'note', 'description'])
-const labels = ['name', 'label', 'kind', 'target', 'when'] // by which the items of a list are told apart
+const noSettings = ['tags', 'note', 'description'] // what only people read
 
-// flat lists what a job says, by path.
-function flat(value: unknown, path: string, into: Map<string, string>) {
-  if (value === null || value === undefined || value === '') return
-  if (Array.isArray(value)) {
-    if (value.every((item) => typeof item !== 'object')) into.set(path, value.join(', '))
-    else value.forEach((item: Record<string, unknown>, i) => {
-      const label = labels.map((key) => item[key]).find((text) => typeof text === 'string' && text !== '')
-      flat(item, value.length === 1 && label === undefined ? path : `${path}[${(label as string | undefined) ?? i}]`, into)
-    })
-  } else if (typeof value === 'object') {
-    for (const [key, inner] of Object.entries(value)) if (!noSettings.has(key) || (path !== '' && key === 'name')) flat(inner, path ? path + '.' + key : key, into)
-  } else into.set(path, String(value))
-}
-
-const given = '✓' // the value of an option that has none
-
-// optionsOf parts a command into its options, --name value, --name=value or NAME=value,
-// and what else it says; nothing where only a shell knows where a word ends.
-export function optionsOf(line: string): { rest: string; options: Map<string, string> } | undefined {
-  if (/['"`]/.test(line)) return undefined
-  const words = line.split(/\s+/).filter((word) => word && word !== '\\')
-  const options = new Map<string, string>()
-  const rest: string[] = []
-  for (let i = 0; i < words.length; i++) {
-    const word = words[i]!
-    const at = word.indexOf('=')
-    const next = words[i + 1]
-    const [name, value] = at > 0 ? [word.slice(0, at), word.slice(at + 1)] : word.startsWith('-') && next && !next.startsWith('-') && !next.includes('=') ? [word, words[++i]!] : word.startsWith('-') ? [word, given] : ['', '']
-    if (!name) rest.push(word)
-    else if (options.has(name)) return undefined
-    else options.set(name, value)
-  }
-  return { rest: rest.join(' '), options }
-}
-
-// differencesOf are the settings in which some jobs differ, in the order in which they
-// stand in the jobs, with what each says.
-export function differencesOf(jobs: object[]): Difference[] {
-  const said = jobs.map((job) => {
-    const into = new Map<string, string>()
-    flat(job, '', into)
-    return into
+// comparedOf puts the differences of jobs from the first one together: what a job does
+// not differ in it has in common with the first.
+export function comparedOf(diffs: (JobDiff | undefined)[]): Compared[] {
+  const fields = new Map<string, { first: string; others: Map<number, string> }>()
+  diffs.forEach((diff, i) => {
+    for (const one of [...(diff?.differences ?? []), ...(diff?.found ?? [])]) {
+      if (noSettings.includes(one.path)) continue
+      const field = fields.get(one.path) ?? { first: one.before, others: new Map<number, string>() }
+      field.others.set(i, one.after)
+      fields.set(one.path, field)
+    }
   })
-  const paths = [...new Set(said.flatMap((one) => [...one.keys()]))]
-  return paths.flatMap((path): Difference[] => {
-    const values = said.map((one) => one.get(path))
-    if (new Set(values).size < 2) return []
-    if (!/(^|\.)(command|arguments)$/.test(path)) return [{ path, values }]
-    const parted = values.map((value) => (value === undefined ? undefined : optionsOf(value)))
-    if (parted.some((one) => !one || one.rest !== parted[0]!.rest)) return [{ path, values }]
-    const names = [...new Set(parted.flatMap((one) => [...one!.options.keys()]))]
-    const some = names.map((name) => ({ path: `${path} ${name}`, values: parted.map((one) => one!.options.get(name)) })).filter((one) => new Set(one.values).size > 1)
-    return some.length > 0 ? some : [{ path, values }]
-  })
+  return [...fields].map(([path, { first, others }]) => ({ path, values: [first || undefined, ...diffs.map((_, i) => (others.get(i) ?? first) || undefined)] }))
 }

@@ -45,7 +45,7 @@ const below = 16
 const beside = 60
 const linesMax = 200
 
-export function Parallel({ axes, names, links }: { axes: Axis[]; names: string[]; links: string[] }) {
+export function Parallel({ axes, names }: { axes: Axis[]; names: string[] }) {
   const { t } = useTranslation()
   const { dark } = useLook()
   const [width, ref] = useWidth(320)
@@ -75,9 +75,7 @@ export function Parallel({ axes, names, links }: { axes: Axis[]; names: string[]
             return value === undefined || value === '' ? [] : [`${x(i).toFixed(1)},${y(axis.scale.at(value)).toFixed(1)}`]
           })
           return (
-            <a key={links[line]} href={links[line]} tabIndex={-1}>
-              <path d={'M' + points.join('L')} stroke={colour(line)}><title>{`${name}: ${drawn.map((axis) => `${axis.name} ${axis.values[line] ?? '–'}`).join(', ')}`}</title></path>
-            </a>
+            <path key={line} d={'M' + points.join('L')} stroke={colour(line)}><title>{`${name}: ${drawn.map((axis) => `${axis.name} ${axis.values[line] ?? '–'}`).join(', ')}`}</title></path>
           )
         })}
         {drawn.map((axis, i) => (
