@@ -217,6 +217,9 @@ func TestLinks(t *testing.T) {
 	}
 	for _, p := range pages {
 		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(p.text, -1) {
+			if made := filepath.Base(link[1]); made == "errors.md" || made == "events.md" {
+				continue // made out of the catalogue when the pages are rendered: TestLinksOfSite follows it
+			}
 			if _, err := os.Stat(filepath.Join(filepath.Dir(p.path), link[1])); err != nil {
 				t.Errorf("%s: %v", p.path, err)
 			}

@@ -1,17 +1,18 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"nomadlike/internal/golden"
@@ -32,17 +33,58 @@ func TestSeriesNames(t *testing.T) {
 		fmt.Fprintf(&out, "%s %s {%s}\n", f.name, kind, strings.ReplaceAll(f.labels, " ", ","))
 	}
 	golden.Assert(t, filepath.Join("testdata", "series.golden"), out.String())
+	want := make(map[string]string)
+	for _, f := range families() {
+		kind := "gauge"
+		if f.kind == prometheus.CounterValue {
+			kind = "counter"
+		}
+		want[f.name] = kind + " " + f.labels
+	}
+	for name, of := range ofServers() {
+		want[name] = of
+	}
 	for _, language := range []string{"en", "zh"} {
 		page, err := os.ReadFile(filepath.Join("..", "..", "website", "reference", language, "metrics.md"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range families() {
-			if !bytes.Contains(page, []byte("`"+f.name+"`")) {
-				t.Errorf("the reference in %s does not explain %s", language, f.name)
-			}
+		explained := make(map[string]string)
+		for _, row := range metricRow.FindAllStringSubmatch(string(page), -1) {
+			explained[row[1]] = strings.TrimSpace(row[2] + " " + strings.Join(strings.Fields(strings.ReplaceAll(row[3], "`", "")), " "))
+		}
+		if diff := cmp.Diff(want, explained); diff != "" {
+			t.Errorf("the reference in %s explains other series (-code +page):\n%s", language, diff)
 		}
 	}
+}
+
+// metricRow is a line of the reference page: name, type, labels.
+var metricRow = regexp.MustCompile("(?m)^\\| `(nomadlike_\\w+)` \\| (\\w+) \\| ([^|]*) \\|")
+
+// describedBy are the names and labels in what prometheus.Desc says of itself.
+var describedBy = regexp.MustCompile(`fqName: "(\w+)".*variableLabels: \{([^}]*)\}`)
+
+// ofServers lists the series of a server itself: type and labels by name. Those of
+// backups are the agent's, where a test has them.
+func ofServers() map[string]string {
+	found := map[string]string{"nomadlike_backup_time_seconds": "gauge", "nomadlike_backup_failures_total": "counter"}
+	leads := func() bool { return false }
+	m := newMetrics(state.New(), leads, leads, &seriesCollector{store: state.New()})
+	for kind, collector := range map[string]prometheus.Collector{"counter": m.requests, "histogram": m.took, "gauge": stateCollector{}} {
+		descs := make(chan *prometheus.Desc, 100)
+		collector.Describe(descs)
+		close(descs)
+		for desc := range descs {
+			words := describedBy.FindStringSubmatch(desc.String())
+			of := kind
+			if strings.HasSuffix(words[1], "_total") {
+				of = "counter"
+			}
+			found[words[1]] = strings.TrimSpace(of + " " + strings.ReplaceAll(words[2], ",", " "))
+		}
+	}
+	return found
 }
 
 // What a node says of itself cannot break the answer for all others: two nodes

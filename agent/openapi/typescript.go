@@ -12,6 +12,7 @@ import (
 type described struct {
 	Ref        string               `json:"$ref"`
 	Type       string               `json:"type"`
+	Format     string               `json:"format"`
 	Nullable   bool                 `json:"nullable"`
 	Enum       []string             `json:"enum"`
 	Items      *described           `json:"items"`

@@ -159,8 +159,8 @@ func TestRestoreRefusesWhatItShould(t *testing.T) {
 			return out.Bytes()
 		}
 		foreign := made("other", `[{"Index":3,"Command":"theirs"}]`)
-		if err := restore(foreign, RestoreOptions{}); !errors.Is(err, ErrForeignSnapshot) {
-			t.Errorf("foreign cluster: %v", err)
+		if meta, err := node.SnapshotRestore(t.Context(), bytes.NewReader(foreign), RestoreOptions{}); !errors.Is(err, ErrForeignSnapshot) || meta.ClusterID != "other" {
+			t.Errorf("foreign cluster %q: %v", meta.ClusterID, err)
 		}
 		if err := restore(made("test", "no ledger"), RestoreOptions{}); err == nil {
 			t.Error("a state that the FSM cannot read was restored")

@@ -71,7 +71,8 @@ type RestoreOptions struct {
 // SnapshotRestore replaces the state of the whole cluster by an archive.
 // Leader only; everything written after the archive was made is lost, and
 // proposals in flight get ErrOutcomeUnknown. The archive is verified as a whole
-// before anything changes: ErrBadSnapshot, ErrForeignSnapshot.
+// before anything changes: ErrBadSnapshot, ErrForeignSnapshot, which comes with what
+// the archive says of itself.
 func (n *Node) SnapshotRestore(ctx context.Context, archive io.Reader, options RestoreOptions) (Meta, error) {
 	if !n.IsLeader() {
 		return Meta{}, n.notLeader()
@@ -89,7 +90,7 @@ func (n *Node) SnapshotRestore(ctx context.Context, archive io.Reader, options R
 		return Meta{}, err
 	}
 	if meta.ClusterID != n.config.ClusterID && !options.AllowForeign {
-		return Meta{}, fmt.Errorf("%w: it is of cluster %s, and this is cluster %s", ErrForeignSnapshot, meta.ClusterID, n.config.ClusterID)
+		return meta, fmt.Errorf("%w: it is of cluster %s, and this is cluster %s", ErrForeignSnapshot, meta.ClusterID, n.config.ClusterID)
 	}
 	if checker, ok := n.config.FSM.(SnapshotChecker); ok {
 		if err := rewound(spool, checker.CheckSnapshot); err != nil {

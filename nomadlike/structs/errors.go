@@ -25,6 +25,13 @@ const (
 	CodeInternal     ErrorCode = "internal"      // a defect of nomadlike
 )
 
+// ErrorCodes lists every code, in the order of their HTTP statuses.
+func ErrorCodes() []ErrorCode {
+	return []ErrorCode{
+		CodeInvalid, CodeUnauthorized, CodeForbidden, CodeNotFound, CodeConflict, CodeTooLarge, CodeNotAvailable, CodeInternal, CodeUnavailable, CodeTimeout,
+	}
+}
+
 // HTTPStatus is the status line of an answer that carries this code.
 func (c ErrorCode) HTTPStatus() int {
 	switch c {

@@ -6,10 +6,12 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
+	"nomadlike/internal/golden"
 	"nomadlike/internal/messages"
 )
 
@@ -24,8 +26,9 @@ func site(t *testing.T) map[string][]byte {
 }
 
 var (
-	idOf   = regexp.MustCompile(`\bid="([^"]+)"`)
-	linkOf = regexp.MustCompile(`\bhref="([^"]+)"`)
+	idOf      = regexp.MustCompile(`\bid="([^"]+)"`)
+	linkOf    = regexp.MustCompile(`\bhref="([^"]+)"`)
+	headingOf = regexp.MustCompile(`<h[2-4] id="([^"]+)"`)
 )
 
 // TestLinksOfSite follows every link of every page to a page, an anchor or a file
@@ -58,7 +61,7 @@ func TestLinksOfSite(t *testing.T) {
 			if strings.HasSuffix(target, "/") {
 				target += "index"
 			}
-			if path.Ext(target) == ".css" {
+			if _, ok := files[target]; ok && path.Ext(target) != "" {
 				continue
 			}
 			known, ok := ids[target]
@@ -128,6 +131,8 @@ func TestPage(t *testing.T) {
 	source := fstest.MapFS{
 		"guide/en/index.md":        {Data: []byte("# Guide\n\n- [One](one.md)\n")},
 		"guide/zh/index.md":        {Data: []byte("# 指南\n\n- [一](one.md#队列-预测)\n")},
+		"guide/en/monitoring.md":   {Data: []byte("# Monitoring\n\n## Events\n")},
+		"guide/zh/monitoring.md":   {Data: []byte("# 监控\n\n## 事件\n")},
 		"guide/en/one.md":          {Data: []byte("# One\n\nA <script>alert(1)</script> & text, see [zh](../zh/one.md) and [hello](../../examples/hello.hcl).\n\n## Same\n\n## Same\n")},
 		"guide/zh/one.md":          {Data: []byte("# 一\n\n## 队列 (预测)\n\n断点\n续训，\nrank\n每个 `a`\n任务 *b*\n（一）\n**队列**\n2 个\n")},
 		"examples/hello.hcl":       {Data: []byte("job \"hello\" {}\n")},
@@ -230,4 +235,55 @@ func TestGroups(t *testing.T) {
 		}
 		at += next
 	}
+}
+
+//go:generate go test -count=1 -run TestAnchorsStay -rewrite .
+
+// TestAnchorsStay: a section of a guide that once had an anchor has it still, or
+// moved.json says where it stands now. -rewrite adds new anchors to the list and takes
+// none away.
+func TestAnchorsStay(t *testing.T) {
+	source := os.DirFS("..")
+	elsewhere, err := readMoved(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := site(t)
+	var listed []string
+	there := func(language messages.Language, place string) bool {
+		name, anchor, _ := strings.Cut(place, "#")
+		page, ok := files[string(language)+"/"+name+".html"]
+		return ok && (anchor == "" || strings.Contains(string(page), `id="`+anchor+`"`))
+	}
+	for _, language := range Languages {
+		for name, data := range files {
+			guide, ok := strings.CutSuffix(name, ".html")
+			if guide, below := strings.CutPrefix(guide, string(language)+"/"); ok && below && !strings.Contains(guide, "/") && guide != "examples" {
+				for _, found := range headingOf.FindAllSubmatch(data, -1) {
+					listed = append(listed, string(language)+" "+guide+"#"+string(found[1]))
+				}
+			}
+		}
+		for from, to := range elsewhere[language] {
+			if there(language, from) {
+				t.Errorf("moved.json: %s %s is where it was", language, from)
+			}
+			if !there(language, to) {
+				t.Errorf("moved.json: there is no %s %s", language, to)
+			}
+			listed = append(listed, string(language)+" "+from)
+		}
+	}
+	const list = "testdata/anchors.golden"
+	old, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(old)) {
+		if line = strings.TrimSpace(line); !slices.Contains(listed, line) {
+			t.Errorf("%s is gone: say in website/moved.json where it stands now", line)
+		}
+	}
+	slices.Sort(listed)
+	golden.Assert(t, list, strings.Join(slices.Compact(listed), "\n")+"\n")
 }

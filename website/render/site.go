@@ -36,6 +36,13 @@ func Site(source fs.FS, version string) (map[string][]byte, error) {
 			return nil, fmt.Errorf("read asset: %w", err)
 		}
 	}
+	if err := copyFiles(files, source); err != nil {
+		return nil, err
+	}
+	elsewhere, err := readMoved(source)
+	if err != nil {
+		return nil, err
+	}
 	pages, err := collect(source)
 	if err != nil {
 		return nil, err
@@ -45,6 +52,9 @@ func Site(source fs.FS, version string) (map[string][]byte, error) {
 		byFile[p.file] = p
 	}
 	resolve := func(from *page, file string) (string, error) {
+		if _, ok := files[file]; ok {
+			return "/docs/" + file, nil
+		}
 		if example, ok := strings.CutPrefix(file, "examples/"); ok {
 			return url(from.language, "examples") + "#" + strings.ReplaceAll(example, ".", ""), nil
 		}
@@ -60,7 +70,7 @@ func Site(source fs.FS, version string) (map[string][]byte, error) {
 		}
 	}
 	for _, language := range Languages {
-		if err := write(files, layout, language, pages, version); err != nil {
+		if err := write(files, layout, language, pages, elsewhere[language], version); err != nil {
 			return nil, err
 		}
 	}
@@ -96,7 +106,11 @@ func collect(source fs.FS) ([]*page, error) {
 		if err != nil {
 			return nil, err
 		}
-		pages = append(pages, examples, errorMessages(language))
+		refusals, err := errorMessages(source, language)
+		if err != nil {
+			return nil, err
+		}
+		pages = append(pages, examples, refusals, events(language))
 	}
 	if err := add(messages.English, "design", "design/"); err != nil { // decisions are written in English
 		return nil, err
@@ -192,7 +206,7 @@ func texts(say func(id string) string) map[string]string {
 }
 
 // write puts the files of a language to the others.
-func write(files map[string][]byte, layout *template.Template, language messages.Language, pages []*page, version string) error {
+func write(files map[string][]byte, layout *template.Template, language messages.Language, pages []*page, elsewhere moved, version string) error {
 	own := topics(language, pages)
 	type topic struct {
 		Name  string `json:"name"`
@@ -221,7 +235,7 @@ func write(files map[string][]byte, layout *template.Template, language messages
 		err := layout.Execute(&html, map[string]any{
 			"Lang": map[messages.Language]string{messages.English: "en", messages.Chinese: "zh-CN"}[language], "Language": language,
 			"Title": p.title, "Body": template.HTML(p.body), //nolint:gosec // rendered above, without the HTML of its source
-			"Groups": groups(language, own, p.name), "Headings": p.headings, "Twin": twin, "Home": url(language, ""), "Version": version, "Text": texts(say),
+			"Groups": groups(language, own, p.name), "Headings": p.headings, "Twin": twin, "Home": url(language, ""), "Version": version, "Text": texts(say), "Moved": elsewhere.of(language, p.name),
 		})
 		if err != nil {
 			return fmt.Errorf("lay out %s: %w", p.file, err)

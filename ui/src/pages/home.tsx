@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
-import { Link, useNavigate } from 'react-router'
+import { Link } from 'react-router'
 import { ApiError, get, part } from '../api'
 import { clock, dateTime, millis, since } from '../format'
 import { reasonText } from '../i18n'
@@ -11,8 +11,7 @@ import { Load } from '../parts/load'
 import { liveOf, needsOf, type Live, type Need } from '../parts/mine'
 import { freeOf, poolsQuery } from '../parts/rail'
 import { Failed, failing, Loading, useNow, useTitle, WordTag } from '../parts/states'
-import { cellsOf } from '../parts/cells'
-import { Wall } from '../parts/wall'
+import { cellsOf, Wall } from '../parts/wall'
 import { useRights } from '../rights'
 import { useSession } from '../shell'
 import type { AutopilotHealth, JobList, JobSummary, NodeSummary, ProjectDetail, Queue } from '../types'
@@ -290,7 +289,6 @@ function Lesson({ may }: { may: boolean }) {
 }
 
 function Small({ nodes }: { nodes: NodeSummary[] }) {
-  const groups = useMemo(() => [{ name: '', tiles: cellsOf(nodes.slice(0, wallMax), []) }], [nodes])
-  const go = useNavigate()
-  return <Wall groups={groups} height={240} plain choose={(node) => void go('/nodes/' + node)} />
+  const tiles = useMemo(() => cellsOf(nodes.slice(0, wallMax), []), [nodes])
+  return <Wall tiles={tiles} small />
 }

@@ -20,6 +20,15 @@ const menu = document.querySelector('nav')
 const here = menu.querySelector('[aria-current]')
 if (here) menu.scrollTop = here.offsetTop - menu.clientHeight / 2
 
+// A section that stands on another page now is looked for there.
+const moved = JSON.parse(document.getElementById('text').dataset.moved ?? '{}')
+function follow() {
+  const anchor = decodeURIComponent(location.hash.slice(1))
+  if (anchor && !document.getElementById(anchor) && moved[anchor]) location.replace(moved[anchor])
+}
+follow()
+addEventListener('hashchange', follow)
+
 // On a phone the list of pages is folded.
 if (matchMedia('(max-width: 760px)').matches) document.querySelector('nav details').open = false
 
