@@ -2,7 +2,7 @@
 // watch it run, read its logs, use a terminal, stop and clone it, read why
 // another one waits; in both languages, light and dark, with axe on every page.
 //
-//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|home|doors|away|views|rights|guides|measures]
+//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|home|job|doors|away|views|rights|guides|measures]
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -14,6 +14,7 @@ import { attacks } from './attacks.mjs'
 import { away } from './away.mjs'
 import { guides } from './guides.mjs'
 import { home } from './home.mjs'
+import { job } from './job.mjs'
 import { eventToPixel, firstView, large } from './measures.mjs'
 import { rights } from './rights.mjs'
 import { views } from './views.mjs'
@@ -46,9 +47,9 @@ async function settled(page) {
   await page.waitForFunction(() => document.getAnimations().every((one) => !(one instanceof CSSTransition) || one.playState !== 'running'))
 }
 
-async function inspect(page, name) {
+async function inspect(page, name, whole = false) {
   await settled(page)
-  if (options.shots) await page.screenshot({ path: join(options.shots, name + '.png') })
+  if (options.shots) await page.screenshot({ path: join(options.shots, name + '.png'), fullPage: whole })
   await page.evaluate(axe)
   const result = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'], preload: false }))
   for (const violation of result.violations) {
@@ -307,6 +308,7 @@ try {
   if (wanted('away')) for (const lang of ['en', 'zh']) await away(browser, options.binary, lang, inspect)
   if (wanted('views')) await views(browser, options.binary, inspect)
   if (wanted('home')) await home(browser, options.binary, inspect)
+  if (wanted('job')) await job(browser, options.binary, inspect)
   if (wanted('rights')) await rights(browser, options.binary, inspect)
   if (wanted('guides')) await guides(browser, options.binary, inspect)
   if (wanted('measures')) await measures(browser, agent, token)

@@ -9,12 +9,13 @@ import { dateTime } from '../src/format'
 import { setCatalogue } from '../src/i18n'
 import en from '../src/locales/en.json'
 import zh from '../src/locales/zh.json'
-import { AttemptLogs, RankCommands } from '../src/pages/job'
+import { AttemptLogs } from '../src/pages/job/attemptlogs'
+import { Cause } from '../src/pages/job/cause'
+import { RankCommands } from '../src/pages/job/commands'
 import { NodePage } from '../src/pages/node'
 import { sinceWhen } from '../src/parts/nodefaults'
-import { LastWords } from '../src/parts/logs'
 import { cardName, drawn, historyLines } from '../src/parts/history'
-import type { Allocation, Attempt, Event, NodeHistory } from '../src/types'
+import type { Allocation, Attempt, Event, JobDetail, NodeHistory } from '../src/types'
 import userEvent from './user'
 
 vi.mock('../src/parts/line_chart', () => ({ default: ({ label, x, lines, unit }: { label: string; x: number[]; lines: { name: string; values: (number | null)[] }[]; unit: string }) => <pre data-testid="curves">{`${label}|${x.length}|${lines.map((l) => `${l.name}: ${l.values.join(' ')}`).join('; ')}|${unit}`}</pre> }))
@@ -136,15 +137,31 @@ test('a failed job that printed nothing on stdout opens on stderr', async () => 
   expect(screen.getByRole('button', { name: 'stderr', pressed: true })).toBeTruthy()
 })
 
-test('the last words of a failed rank and the error they name', async () => {
+test('a failed job begins with the lines of the rank that failed first, and what was other when it last went well', async () => {
   await i18next.changeLanguage('en')
   stubBrowser()
-  vi.stubGlobal('fetch', vi.fn(async (path: string) => new Response(path.includes('stream=stderr') ? 'Traceback:\n  x\n\x1b[31mValueError: bad <b>data</b>\x1b[0m\n' : 'step 1\n')))
-  render(<QueryClientProvider client={new QueryClient()}><LastWords alloc={{ id: 'a', rank: 3, node_name: 'gpu-01', job_name: 'train', status: 'failed' } as Allocation} found={['the script takes no --local-rank']} /></QueryClientProvider>)
-  expect((await screen.findAllByText('ValueError: bad <b>data</b>')).length).toBe(2) // as the headline and where it stands
+  const long = Array.from({ length: 30 }, (_, i) => `2026-11-23T09:30:0${i % 10}.120Z step ${i}`).join('\n')
+  vi.stubGlobal('fetch', vi.fn(async (path: string) => {
+    if (path.includes('/diff')) return Response.json({ before: { id: 'b', name: 'train-2', state: 'succeeded', submitted_at: '2026-11-22T08:00:00Z', finished_at: '2026-11-22T09:00:00Z' }, after: { id: 'j', name: 'train-3', state: 'failed', submitted_at: '2026-11-23T08:00:00Z' }, differences: [{ path: 'task.command --batch-size', before: '256', after: '320' }], found: [{ path: 'node', before: 'gpu-01', after: 'gpu-02' }] })
+    return new Response(path.includes('stream=stderr') ? `${long}\nTraceback:\n  x\n\x1b[31mValueError: bad <b>data</b>\x1b[0m\nbye\nbye\nbye\n` : 'step 1\n')
+  }))
+  const detail = { state: 'failed', job: { id: 'j', name: 'train-3' } } as JobDetail
+  const alloc = { id: 'a', rank: 3, node_name: 'gpu-01', job_name: 'train-3', status: 'failed', exit_code: 1 } as Allocation
+  render(<MemoryRouter><QueryClientProvider client={new QueryClient()}><Cause id="j" detail={detail} alloc={alloc} found={['the script takes no --local-rank']}><p>ways on</p></Cause></QueryClientProvider></MemoryRouter>)
+  const error = await screen.findByText('ValueError: bad <b>data</b>')
+  expect(error.className).toBe('err')
+  const lines = screen.getByLabelText('Lines of rank 3 around the error')
+  expect(lines.children.length).toBe(10)
+  expect([...lines.children].findIndex((line) => line.className === 'err')).toBe(7) // two lines stand behind it
+  expect(lines.querySelector('time')!.dateTime).toBe('2026-11-23T09:30:05.120Z')
   expect(screen.getByText('the script takes no --local-rank')).toBeTruthy()
-  expect(screen.getByText('The end of stderr of rank 3 on gpu-01:')).toBeTruthy()
-  expect(screen.getByText(/nomadlike job logs -rank 3/)).toBeTruthy()
+  expect(screen.getByText('ways on')).toBeTruthy()
+  expect(await screen.findByRole('link', { name: 'train-2' })).toBeTruthy()
+  const row = screen.getByText('task.command --batch-size').closest('tr')!
+  expect(within(row).getByText('256')).toBeTruthy()
+  expect(within(row).getByText('320').closest('strong')).toBeTruthy()
+  expect(screen.getByText('node of rank 0')).toBeTruthy()
+  expect(screen.getByText(/nomadlike job logs -rank 3/).textContent).toContain('nomadlike job diff train-3')
 })
 
 test('the logs are of the newest attempt, or of the one that failed before it', async () => {

@@ -11,7 +11,7 @@ import { Deeds } from '../src/parts/actions'
 import { fileLines, Files } from '../src/parts/files'
 import { startText } from '../src/parts/forecast'
 import { StateTag } from '../src/parts/states'
-import { truth } from '../src/pages/job'
+import { truth } from '../src/pages/job/truth'
 import { SignIn } from '../src/signin'
 import { jobStates, type Allocation, type Beyond, type JobDetail, type JobState } from '../src/types'
 

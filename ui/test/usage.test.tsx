@@ -48,9 +48,9 @@ test('the curves of a running job begin with what nodes kept', async () => {
   await i18next.changeLanguage('en')
   const asked = open(true, past)
   const region = await screen.findByLabelText('While it runs')
-  await vi.waitFor(() => expect(within(region).getByTestId('curves').textContent).toMatch(/^Cores\|[4-9]\|Rank 0: - 50 100 75( 75)*; Rank 1: - 25 25 75( 75)*\|%$/i), patience)
+  await vi.waitFor(() => expect(within(region).getByTestId('curves').textContent).toMatch(/^Cores\|[4-9]\|Rank 0: - 50 100 75( 75)*; Rank 1: - 25 25 75( 75)*\| %$/i), patience)
   await userEvent.click(within(region).getByText('Memory'))
-  await vi.waitFor(() => expect(within(region).getByTestId('curves').textContent).toMatch(/^Memory\|[4-9]\|Rank 0: 25 50 - 50( 50)*; Rank 1: - - - 50( 50)*\|%$/i), patience)
+  await vi.waitFor(() => expect(within(region).getByTestId('curves').textContent).toMatch(/^Memory\|[4-9]\|Rank 0: 25 50 - 50( 50)*; Rank 1: - - - 50( 50)*\| %$/i), patience)
   expect(within(region).getByText("nomadlike job figures -rank 0 'my job'")).toBeTruthy()
   expect(asked).toContain('/v1/jobs/j1/figures/past?subjob=0&attempt=2&points=240')
   expect(within(screen.getByLabelText('Every rank now')).getAllByText('3 / 4')).toHaveLength(2)
@@ -68,7 +68,7 @@ test('of a job that has ended the strip and the table tell what was kept', async
   expect(document.querySelector('.heat')!.getAttribute('aria-label')).toBe('Card use of each rank: 0: 60 %, 1: –')
   const region = screen.getByLabelText('While it runs')
   await userEvent.click(within(region).getByText('Cores'))
-  expect((await within(region).findByTestId('curves')).textContent).toMatch(/^Cores\|3\|Rank 0: - 50 100; Rank 1: - 25 25\|%$/i)
+  expect((await within(region).findByTestId('curves')).textContent).toMatch(/^Cores\|3\|Rank 0: - 50 100; Rank 1: - 25 25\| %$/i)
   expect(screen.getByText(/<b>gpu-09<\/b>/).querySelector('b')).toBeNull() // text, not markup
 })
 

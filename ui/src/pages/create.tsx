@@ -11,13 +11,14 @@ import { Check, Choice, Count, Field } from '../parts/controls/fields'
 import { Scroll, Table } from '../parts/controls/table'
 import { Tabs } from '../parts/controls/tabs'
 import { Helps, Holders, startText } from '../parts/forecast'
+import { changesOf } from '../parts/help_deed'
 import { Failed, GuideLink, Loading, StateTag, useTitle, WordTag, errorText, failing } from '../parts/states'
 import { dropDraft, keepDraft, readDraft } from '../parts/draft'
 import { compose, envText, heredoc, readEnv, readLine, runLine, simple, sizeText, variablesOf, vipChanges, type FileChange } from '../parts/jobfile'
 import type { Available, AvailableNode, Error as Failure, Help, Job, JobFormatted, JobOutlook, JobPlan, JobSubmitted, JobValidated, Machine, MachineList, Victim } from '../types'
 import { LimitPresets, shortLimit } from '../parts/limit'
 import { useRights } from '../rights'
-import { RankCommands } from './job'
+import { RankCommands } from './job/commands'
 
 // useLater returns a value once it has not changed for so many milliseconds, or
 // when it is told that nobody is typing.
@@ -69,7 +70,7 @@ export function Create() {
   const step = Number(params.get('step') ?? 0)
   const resume = params.get('resume')
   return <Draft key={clone} place={clone || 'new'} first={given.data ?? compose(simple)} resume={resume ? { job: resume, step: step || undefined } : undefined} vip={params.has('vip')}
-    wanted={[...(Number(params.get('nodes')) > 0 ? [{ at: 'nodes', value: Number(params.get('nodes')) }] : []), ...(params.has('preemptible') ? [{ at: 'preemptible', value: true }] : [])]} />
+    wanted={Number(params.get('nodes')) > 0 ? [{ at: 'nodes', value: Number(params.get('nodes')) }] : []} />
 }
 
 interface Resume {
@@ -147,10 +148,8 @@ function Draft({ place, first, resume, vip, wanted }: { place: string; first: st
     if (wanted.length > 0) void change(wanted)
   }, []) // eslint-disable-line react-hooks/exhaustive-deps
   const apply = (help: Help) => {
-    if (help.kind === 'nodes' && help.nodes) void change([{ at: 'nodes', value: help.nodes }])
-    else if (help.kind === 'preemptible') void change([{ at: 'preemptible', value: true }])
-    else if (help.priority) void change([{ at: 'priority', value: help.priority }])
-    else if (help.time_limit) void change([{ at: 'time_limit', value: help.time_limit }])
+    const changes = changesOf(help)
+    if (changes) void change(changes)
   }
   const allowed = useRights()
   const [tab, setTab] = useState(vip && allowed('vip') ? 'machines' : 'available')

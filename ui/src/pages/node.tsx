@@ -17,7 +17,7 @@ import { cardMemory, gaugeText } from '../parts/usage'
 import { NodeFaults } from '../parts/nodefaults'
 import { UsageHistory } from '../parts/history'
 import { NodeWord } from './cluster'
-import { History } from './job'
+import { History } from './job/story'
 
 type Deed = 'cordon' | 'uncordon' | 'drain'
 

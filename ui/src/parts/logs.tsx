@@ -1,13 +1,12 @@
-import { useQuery } from '@tanstack/react-query'
-import { memo, useEffect, useMemo, useRef, useState, type ReactNode } from 'react'
+import { memo, useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { part, send } from '../api'
-import { dateTime, quote } from '../format'
+import { dateTime } from '../format'
 import { reasonText } from '../i18n'
 import type { Allocation, Attempt } from '../types'
-import { Cli } from './actions'
 import { Button, Note, Segments } from './controls'
 import { Check, Field, Ticks } from './controls/fields'
+import { pointAt, pointed, usePointed } from './cursor'
 import { errorText, passing } from './states'
 
 export interface Line {
@@ -124,8 +123,17 @@ export function Logs({ allocs, attempt }: { allocs: Allocation[]; attempt?: Atte
     const base = only ? differing(lines, chosen.length) : lines
     return text ? base.filter((line) => line.text.toLowerCase().includes(text.toLowerCase())) : base
   }, [lines, only, text, chosen.length])
+  const pointedAt = usePointed()
+  const here = pointedAt === undefined ? undefined : shown.findLast((line) => line.at !== undefined && line.at <= pointedAt * 1000 + 500)?.key
   const box = useRef<HTMLPreElement>(null)
   const end = useRef(true)
+  const came = useRef(pointed() === undefined)
+  useEffect(() => { // whoever comes with a moment sees its lines first
+    if (here === undefined || came.current) return
+    came.current = true
+    end.current = false
+    box.current?.querySelector('.here')?.scrollIntoView?.({ block: 'center' })
+  }, [here])
   useEffect(() => {
     if (end.current && box.current) box.current.scrollTop = box.current.scrollHeight
   }, [shown])
@@ -152,16 +160,16 @@ export function Logs({ allocs, attempt }: { allocs: Allocation[]; attempt?: Atte
       {error !== undefined && <Note tone="warning" title={errorText(error, t)} />}
       <pre className="logs" ref={box} tabIndex={0} role="log" aria-label={t('logs.title')} aria-live="off" onScroll={(e) => { const b = e.currentTarget; end.current = b.scrollHeight - b.scrollTop - b.clientHeight < 40 }}>
         {shown.length === 0 && <div>{t('logs.empty')}</div>}
-        {shown.map((line) => <LogLine key={line.key} line={line} many={allocs.length > 1} find={text} />)}
+        {shown.map((line) => <LogLine key={line.key} line={line} many={allocs.length > 1} find={text} here={line.key === here} />)}
       </pre>
     </div>
   )
 }
 
-const LogLine = memo(function LogLine({ line, many, find }: { line: Line; many: boolean; find: string }) {
+const LogLine = memo(function LogLine({ line, many, find, here }: { line: Line; many: boolean; find: string; here: boolean }) {
   return (
-    <div className={find ? 'hit' : undefined}>
-      {line.at !== undefined && <time className={line.timed ? undefined : 'about'} dateTime={new Date(line.at).toISOString()} title={dateTime(new Date(line.at).toISOString(), true)}>{timeOfDay(line.at)}</time>}
+    <div className={[find && 'hit', here && 'here'].filter(Boolean).join(' ') || undefined} aria-current={here || undefined}>
+      {line.at !== undefined && <time onPointerEnter={() => pointAt(line.at! / 1000)} className={line.timed ? undefined : 'about'} dateTime={new Date(line.at).toISOString()} title={dateTime(new Date(line.at).toISOString(), true)}>{timeOfDay(line.at)}</time>}
       {many && <span className={'rank rank' + (line.rank % 8)}>{line.rank}</span>}
       {colour(visible(line.text)).map((span, i) => <span key={i} className={span.style || undefined}>{span.text}</span>)}
       {line.text === '' && ' '}
@@ -251,42 +259,5 @@ function useLines(ids: string, stream: string, follow: boolean, chosen: Allocati
   return { lines, error, whole }
 }
 
-const lastWords = 20 // lines
-
 // errorLine is the line of the end of a log that names the error, if one does.
 export const errorLine = (lines: string[]): string | undefined => lines.findLast((line) => /^\s*(?:[\w.]*(?:Error|Exception|Interrupt)\b|\S*[Ff]atal\b|FATAL\b|panic:|Segmentation fault|Killed\b|terminate called)/.test(line) || /\b(?:error|ERROR|错误)[:：]/.test(line))
-
-// LastWords are the end of what the rank that failed first has printed, with the
-// error that it names and what is known of it.
-export function LastWords({ alloc, found, children }: { alloc: Allocation; found: string[]; children?: ReactNode }) {
-  const { t } = useTranslation()
-  const words = useQuery({
-    queryKey: ['last words', alloc.id], staleTime: Infinity,
-    queryFn: async ({ signal }) => {
-      for (const stream of ['stderr', 'stdout'] as const) {
-        const text = await (await send('GET', `/v1/allocations/${part(alloc.id)}/logs?stream=${stream}&tail=${lastWords}`, undefined, signal)).text()
-        const lines = text.split('\n').map((line) => colour(visible(line)).map((span) => span.text).join('')).filter((line) => line.trim())
-        if (lines.length) return { stream, lines }
-      }
-      return { stream: 'stderr' as const, lines: [] }
-    },
-  })
-  const lines = words.data?.lines ?? []
-  const named = errorLine(lines)
-  if (words.data && lines.length === 0 && found.length === 0 && !children) return null
-  return (
-    <section className="card cause" aria-label={t('logs.last_words')}>
-      <h2>{t('logs.last_words')}</h2>
-      {named && <p className="verdict tone-bad">{named.trim().slice(0, 300)}</p>}
-      {found.map((text) => <p key={text}><strong>{text}</strong></p>)}
-      {words.error ? <p className="quiet">{errorText(words.error, t)}</p> : words.data && lines.length > 0 && (
-        <>
-          <p className="quiet">{t('logs.last_of', { rank: alloc.rank, node: alloc.node_name, stream: words.data.stream })}</p>
-          <pre className="logs few" tabIndex={0} aria-label={t('logs.last_words')}>{lines.map((line, i) => <div key={i} className={line === named ? 'err' : undefined}>{line}</div>)}</pre>
-        </>
-      )}
-      {children}
-      <Cli text={`nomadlike job logs -rank ${alloc.rank} -stderr ${quote(alloc.job_name)}`} />
-    </section>
-  )
-}

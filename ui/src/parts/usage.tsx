@@ -8,6 +8,7 @@ import type { JobUsage, JobHistory, RankUsage } from '../types'
 import { Cli } from './actions'
 import { Segments } from './controls'
 import { Table } from './controls/table'
+import { Cursor } from './cursor'
 import { joined, lineOf, whole, type Line } from './rank_history'
 import { NodeLink } from './places'
 import { Failed, Loading, WordTag, failing } from './states'
@@ -26,6 +27,7 @@ interface Measure {
   value: (rank: RankUsage) => number | null
   text: (rank: RankUsage, t: TFunction) => string
   low?: boolean // a low value is what stands out
+  unit?: string // of a hundred times the value; percent unless told
 }
 
 const mean = (values: number[]) => (values.length ? values.reduce((sum, v) => sum + v, 0) / values.length : null)
@@ -43,7 +45,7 @@ const hottest = 100 // degrees that the colour ends at
 export const measures: Measure[] = [
   { key: 'card', low: true, value: (r) => mean(gauges(r, 'utilization_ratio')), text: (r) => percent(mean(gauges(r, 'utilization_ratio'))) },
   { key: 'card_memory', value: (r) => ratio(r, 'memory_used_bytes', 'memory_total_bytes'), text: (r) => (gauges(r, 'memory_used_bytes').length ? size(sum(gauges(r, 'memory_used_bytes'))) : '–') },
-  { key: 'temperature', value: (r) => { const all = gauges(r, 'temperature_celsius'); return all.length ? Math.min(1, Math.max(...all) / hottest) : null }, text: (r) => { const all = gauges(r, 'temperature_celsius'); return all.length ? `${Math.round(Math.max(...all))} °C` : '–' } },
+  { key: 'temperature', unit: ' °C', value: (r) => { const all = gauges(r, 'temperature_celsius'); return all.length ? Math.min(1, Math.max(...all) / hottest) : null }, text: (r) => { const all = gauges(r, 'temperature_celsius'); return all.length ? `${Math.round(Math.max(...all))} °C` : '–' } },
   { key: 'power', value: (r) => ratio(r, 'power_watts', 'power_limit_watts'), text: (r) => (gauges(r, 'power_watts').length ? `${Math.round(sum(gauges(r, 'power_watts')))} W` : '–') },
   { key: 'cpu', low: true, value: (r) => (r.measured && r.cpu ? Math.min(1, (r.cpu_busy ?? 0) / r.cpu) : null), text: (r) => (r.measured ? `${number(r.cpu_busy ?? 0)} / ${number(r.cpu)}` : '–') },
   { key: 'memory', value: (r) => (r.measured && r.memory ? Math.min(1, (r.memory_used ?? 0) / r.memory) : null), text: (r) => (r.measured ? `${size(r.memory_used ?? 0)} / ${size(r.memory)}` : '–') },
@@ -139,10 +141,11 @@ export function Figures({ id, name, subjob, live }: { id: string; name: string; 
         <section className="card" aria-label={t('figures.since')}>
           <div className="bar">
             <h2>{t('figures.since')}</h2>
+            <Cursor from={line.at[0]!} to={line.at.at(-1)!} />
             <Segments label={t('figures.measure')} value={one.key} change={setShown} options={have.map((m) => ({ value: m.key, label: t('figures.' + m.key) }))} />
           </div>
           <Suspense fallback={<Loading />}>
-            <LineChart label={t('figures.' + one.key)} x={line.at} time lines={[...line.ranks].slice(0, 64).map(([rank, values]) => ({ name: t('logs.rank', { rank }), values: values.map((v) => (v === null ? null : v * 100)) }))} unit="%" />
+            <LineChart label={t('figures.' + one.key)} x={line.at} time lines={[...line.ranks].slice(0, 64).map(([rank, values]) => ({ name: t('logs.rank', { rank }), values: values.map((v) => (v === null ? null : v * 100)) }))} unit={one.unit ?? ' %'} />
           </Suspense>
           <Cli text={`nomadlike job figures ${subjob ? `-subjob ${subjob} ` : ''}-rank ${ranks[0]!.rank} ${quote(name)}`} />
         </section>
