@@ -1,54 +1,27 @@
 #!/usr/bin/env bash
-# Boots a small machine that has cgroups of version 2 alone, and quotas, and runs
-# the tests of the exec driver and of quotas in it: Debian's cloud kernel in qemu, without hardware
-# support, with the programs of this machine. Needs an amd64 Debian; root and
-# the network only to install qemu and to fetch the kernel, which is kept. The first
-# argument is a pattern of tests, "." for all; those after it are suites: supervisor,
-# proctree, diskquota, exec; without any all run. V2_SKIP is a pattern of tests that
-# are left out. Ends with the result of the tests, after V2_LIMIT seconds at the
-# latest.
+# Boots a small machine that has cgroups of version 2 alone, and quotas, and runs the
+# tests of the exec driver and of quotas in it, with the programs of this machine:
+# see machine.sh for what it needs. The first argument is a pattern of tests, "." for
+# all; those after it are suites: supervisor, proctree, diskquota, exec; without any
+# all run. V2_SKIP is a pattern of tests that are left out. Ends with the result of
+# the tests, after V2_LIMIT seconds at the latest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source scripts/machine.sh
 pattern=${1:-.}
 suites=("${@:2}")
 ((${#suites[@]})) || suites=(supervisor proctree diskquota exec)
 limit=${V2_LIMIT:-2400}
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/nomadlike-v2
-[[ "$(dpkg --print-architecture 2>/dev/null)" == amd64 ]] || { echo "v2: needs an amd64 Debian" >&2; exit 1; }
-scripts/packages.sh qemu-system-x86 busybox-static cpio
+machine_needs
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/nomadlike-v2.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# kernel: the newest cloud kernel of the release, unpacked, not installed, or the one
-# whose package was unpacked at V2_KERNEL, of an older release for instance.
-kernel() {
-  local package
-  if [[ -n "${V2_KERNEL:-}" ]]; then
-    echo "$V2_KERNEL"
-    return
-  fi
-  package=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/^ *Depends: \(linux-image-.*\)$/\1/p' | head -1)
-  [[ -n "$package" ]] || { echo "v2: apt knows no linux-image-cloud-amd64: apt-get update" >&2; return 1; }
-  if [[ ! -e "$cache/$package/ready" ]]; then
-    rm -rf "${cache:?}/$package"
-    mkdir -p "$cache/$package"
-    (cd "$work" && apt-get -qq download "$package" 2>/dev/null) >&2
-    dpkg-deb -x "$work"/"$package"_*.deb "$cache/$package"
-    touch "$cache/$package/ready"
-  fi
-  echo "$cache/$package"
-}
-
 # programs DIR: what the tests call, as it is on this machine, with libraries.
 programs() {
-  local dir=$1 package link
-  mkdir -p "$dir"/{usr,etc,proc,sys,dev,run,tmp,root,home,opt,mnt,var/tmp,v2}
-  chmod 1777 "$dir/tmp" "$dir/var/tmp"
-  for link in bin sbin lib lib64; do
-    mkdir -p "$dir/usr/$link"
-    ln -s "usr/$link" "$dir/$link"
-  done
+  local dir=$1 package
+  machine_base "$dir"
+  mkdir -p "$dir/v2"
   for package in coreutils dash bash grep sed findutils util-linux bsdutils mount hostname procps mawk libc-bin perl-base \
     e2fsprogs python3.11-minimal libpython3.11-minimal libpython3.11-stdlib; do
     dpkg-query -L "$package" 2>/dev/null | grep -E '^/(usr/)?(bin|sbin|lib)/' || true
@@ -67,9 +40,6 @@ programs() {
   printf 'root:x:0:\ndaemon:x:1:\nnogroup:x:65534:\n' >"$dir/etc/group"
   printf 'root:*:19000:0:99999:7:::\n' >"$dir/etc/shadow"
   chmod 600 "$dir/etc/shadow"
-  printf 'hosts: files\npasswd: files\ngroup: files\n' >"$dir/etc/nsswitch.conf"
-  printf '127.0.0.1 localhost\n' >"$dir/etc/hosts"
-  echo v2 >"$dir/etc/hostname"
   cp /bin/busybox "$dir/usr/bin/busybox"
 }
 
@@ -89,17 +59,8 @@ second_program() {
   cat <<INIT
 #!/bin/sh
 export PATH=/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin HOME=/root TMPDIR=/tmp
-mount -t proc proc /proc
-mount -t sysfs sys /sys
-mount -t devtmpfs dev /dev
-mkdir -p /dev/pts /dev/shm
-mount -t devpts -o gid=5,mode=620,ptmxmode=666 pts /dev/pts
-mount -t tmpfs -o mode=1777 shm /dev/shm
-mount -t tmpfs -o mode=755 run /run
-mount -t cgroup2 cgroup /sys/fs/cgroup
-mount -t securityfs security /sys/kernel/security 2>/dev/null
-busybox ip link set lo up
-for module in overlay loop quota_tree quota_v2; do busybox insmod /v2/\$module.ko; done
+$(machine_mounts)
+for module in $modules; do busybox insmod /v2/\$module; done
 export NOMADLIKE_QUOTAS=1
 hostname v2
 ulimit -n 1024
@@ -114,7 +75,7 @@ for suite in ${suites[*]}; do
   [ \$status = 0 ] || failed=1
   echo "v2: \$suite ended with \$status"
 done
-echo "v2: failed=\$failed"
+echo "machine: ended with \$failed"
 busybox poweroff -f
 INIT
 }
@@ -123,7 +84,7 @@ INIT
 skip="^(TestContractWithSmallSupervisor${V2_SKIP:+|$V2_SKIP})\$"
 
 make --no-print-directory supervisor
-kernel=$(kernel)
+kernel=$(machine_kernel)
 machine="$work/machine" initrd="$work/initrd"
 programs "$machine"
 # of SUITE: its package.
@@ -141,7 +102,7 @@ for suite in "${suites[@]}"; do
   mkdir -p "$machine/v2/$suite"
   CGO_ENABLED=0 go test -c -o "$machine/v2/$suite/test" "$package"
 done
-for module in overlay loop quota_tree quota_v2; do cp "$(find "$kernel" -name "$module.ko")" "$machine/v2/"; done
+modules=$(machine_modules "$kernel" "$machine/v2" overlay loop quota_tree quota_v2 | tr '\n' ' ')
 second_program >"$machine/v2/init"
 chmod 755 "$machine/v2/init"
 
@@ -150,11 +111,4 @@ cp /bin/busybox "$initrd/bin/busybox"
 first_program >"$initrd/init"
 chmod 755 "$initrd/init"
 tar -C "$machine" --owner=0 --group=0 -cf "$initrd/root.tar" .
-(cd "$initrd" && find . | cpio -o -H newc --quiet -R 0:0 >"$work/initrd.cpio")
-
-echo "v2: booting $(basename "$kernel"), at most $limit s"
-timeout --foreground "$limit" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m "${V2_MEMORY:-3072}" -nographic -no-reboot -nic none \
-  -kernel "$kernel"/boot/vmlinuz-* -initrd "$work/initrd.cpio" -append "console=ttyS0 panic=-1 quiet" </dev/null |
-  sed -u 's/\r$//' | tee "$work/log" || true
-grep -q '^v2: failed=' "$work/log" || { echo "v2: the machine did not come to its end" >&2; exit 1; }
-grep -q '^v2: failed=0' "$work/log"
+machine_boot "$kernel" "$initrd" "$limit" -append "console=ttyS0 panic=-1 quiet"
