@@ -5,6 +5,8 @@
 # to sign in there. Installs what is missing; can be run twice.
 #
 #   scripts/demo.sh [--keep]    --keep: the cluster stays up until Ctrl-C
+#
+# NOMADLIKE names an agent that is built already: then nothing is, and Go is not needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -19,17 +21,20 @@ say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 [[ -t 1 ]] || say() { printf '\n== %s\n' "$*"; }
 
 say "what the demonstration needs"
-command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer from your distribution or go.dev" >&2; exit 1; }
-scripts/packages.sh iproute2 procps make python3-torch python3-sklearn
-# The web pages need Node; without it the agent serves a page that says so.
+scripts/packages.sh iproute2 procps python3-torch python3-sklearn
 pages=ui/dist/app/index.html
-if [[ ! -e $pages ]] && command -v npm >/dev/null; then scripts/ui.sh || echo "the web pages could not be built; the demonstration goes on without them" >&2; fi
-make --no-print-directory build
+if [[ -z "${NOMADLIKE:-}" ]]; then
+  command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer from your distribution or go.dev" >&2; exit 1; }
+  scripts/packages.sh make
+  # The web pages need Node; without it the agent serves a page that says so.
+  if [[ ! -e $pages ]] && command -v npm >/dev/null; then scripts/ui.sh || echo "the web pages could not be built; the demonstration goes on without them" >&2; fi
+  make --no-print-directory build
+fi
 
 source scripts/hosts.sh
 dir=$(scratch_dir demo)
-keep=false
-finish() { hosts_down; $keep || rm -rf "$dir"; }
+keep=true # logs of one that fails are looked at
+finish() { hosts_down; if $keep; then echo "logs are in $dir" >&2; else rm -rf "$dir"; fi; }
 
 say "three servers and four clients, each a host of its own"
 hosts_up "$dir" s1 s2 s3 c1 c2 c3 c4
@@ -61,15 +66,15 @@ say "what happened"
 "$NOMADLIKE" job history digits-ddp
 "$NOMADLIKE" node status
 if ((status != 0)); then
-  keep=true
-  echo "the job ended with $status; logs are in $dir" >&2
+  echo "the job ended with $status" >&2
   exit 1
 fi
 accuracy=$(grep -oE 'held-out accuracy [0-9.]+' "$dir/job.out" | awk '{print $3}' | tail -1)
 attempt=$(grep -oE 'in attempt [0-9]+' "$dir/job.out" | awk '{print $3}' | tail -1)
 resumed=$(grep -oE 'attempt 2: .*' "$dir/job.out" | head -1)
 printf '\n%s\naccuracy on held-out digits: %s, finished in attempt %s\n' "$resumed" "$accuracy" "$attempt"
-awk -v a="$accuracy" -v n="$attempt" 'BEGIN { exit !(a > 0.95 && n >= 2) }' || { keep=true; echo "expected accuracy above 0.95 in attempt 2 or later; logs are in $dir" >&2; exit 1; }
+awk -v a="$accuracy" -v n="$attempt" 'BEGIN { exit !(a > 0.95 && n >= 2) }' || { echo "expected accuracy above 0.95 in attempt 2 or later" >&2; exit 1; }
+keep=false
 say "the web pages"
 # A person's own token, by which the pages are signed in to.
 token=$("$NOMADLIKE" token create -role admin -user demo -name demo | grep -oE 'nl_[a-z]+_[a-z2-7]+')

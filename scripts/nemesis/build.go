@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -91,9 +92,19 @@ func build(ctx context.Context, p *plant) (_ string, err error) {
 	return filepath.Join(dir, "nomadlike"), nil
 }
 
-// buildInto builds the agent that is attacked into a file.
-func buildInto(ctx context.Context, file string) error {
-	binary, err := build(ctx, nil)
+// buildInto builds the agent that is attacked into a file, with the defect of that
+// name, "" for none.
+func buildInto(ctx context.Context, file, defect string) error {
+	var planted *plant
+	if defect != "" {
+		all := plants()
+		i := slices.IndexFunc(all, func(p plant) bool { return p.name == defect })
+		if i < 0 {
+			return fmt.Errorf("no plant is called %s; -list names them", defect)
+		}
+		planted = &all[i]
+	}
+	binary, err := build(ctx, planted)
 	if err != nil {
 		return err
 	}

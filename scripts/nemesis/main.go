@@ -100,7 +100,7 @@ func run() int {
 	flag.IntVar(&o.servers, "servers", 3, "servers")
 	flag.IntVar(&o.clients, "clients", 3, "clients")
 	flag.StringVar(&o.only, "only", "", "only these faults, comma-separated")
-	flag.StringVar(&o.plant, "plant", "", "build this defect in and expect it to be found; all: one after the other")
+	flag.StringVar(&o.plant, "plant", "", "build this defect in and expect it to be found; all: one after the other; with -build nothing is attacked")
 	flag.BoolVar(&o.keep, "keep", false, "keep the logs of agents also when all held")
 	flag.BoolVar(&o.list, "list", false, "list faults and plants")
 	flag.StringVar(&o.build, "build", "", "build the agent that is attacked into this file and end, for a machine without a compiler")
@@ -118,7 +118,7 @@ func run() int {
 		return exitHeld
 	}
 	if o.build != "" {
-		if err := buildInto(context.Background(), o.build); err != nil {
+		if err := buildInto(context.Background(), o.build, o.plant); err != nil {
 			fmt.Fprintln(os.Stderr, "nemesis:", err)
 			return exitUnable
 		}

@@ -30,6 +30,7 @@ const (
 	askFor         = 6 * time.Second // one request
 	watchers       = 3
 	quotaCores     = 2                // of the project with a quota
+	boundedCores   = 0.9              // of its jobs: a node with one processor has room for small ones beside one
 	submitTries    = 40               // with one idempotency key
 	quotaProject   = "bounded"        // may hold quotaCores cores
 	stayers        = 2                // gangs over two nodes that stay
@@ -194,7 +195,7 @@ func (w *workload) submitBounded(ctx context.Context, chance *rand.Rand) {
 	w.every(ctx, 2*time.Second, func() {
 		n++
 		job := small(fmt.Sprintf("bounded-%d", n), fmt.Sprintf("sleep %.1f", 1+3*chance.Float64()), 1)
-		job.Project, job.Resources[0].CPU = quotaProject, 1
+		job.Project, job.Resources[0].CPU = quotaProject, boundedCores
 		turn := rand.New(rand.NewPCG(w.seed, chance.Uint64()))
 		w.wg.Go(func() { w.handIn(ctx, turn, job, false) })
 	})
