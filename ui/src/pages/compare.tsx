@@ -102,7 +102,7 @@ function Results({ sides, names, away, drop }: { sides: Side[]; names: string[];
     <section className="card" aria-label={t('compare.results')}>
       <div className="bar"><h2>{t('compare.results')}</h2><span className="grow" />{shown.length > 0 && choose}</div>
       <Scroll label={t('compare.title')}>
-        <table className="plain">
+        <table className="plain whole">
           <thead><tr><th scope="col">{t('jobs.name')}</th><th scope="col">{t('jobs.state')}</th><th scope="col">{t('compare.ran')}</th>{shown.map((name) => <th key={name} scope="col">{name}</th>)}{drop && <td />}</tr></thead>
           <tbody>
             {sides.map((side) => (
