@@ -94,6 +94,8 @@ func valueKind(f *flag.Flag) string {
 		return "TEMPLATE"
 	case *spanFlag:
 		return "SPAN"
+	case *momentFlag:
+		return "TIME"
 	}
 	if isSwitch(f) {
 		return ""

@@ -50,7 +50,7 @@ func (env *Env) reportError(err error) {
 
 func (env *Env) errorText(e structs.Error) string {
 	if messages.Has(env.Language, e.ID) {
-		return safeText(messages.Text(env.Language, e.ID, e.Params))
+		return safeText(messages.Text(env.Language, e.ID, localTimes(e.Params)))
 	}
 	return safeText(e.Error())
 }
@@ -60,7 +60,7 @@ func (env *Env) errorText(e structs.Error) string {
 func (env *Env) hintText(e structs.Error) string {
 	for _, id := range []string{e.Params["hint_id"], e.ID + ".hint"} {
 		if id != "" && messages.Has(env.Language, id) {
-			return safeText(messages.Text(env.Language, id, e.Params))
+			return safeText(messages.Text(env.Language, id, localTimes(e.Params)))
 		}
 	}
 	return safeText(e.Hint)
@@ -72,12 +72,35 @@ func (env *Env) reasonText(reason *structs.Reason) string {
 	if reason == nil || reason.ID == "" {
 		return ""
 	}
-	params := reason.Params
+	params := localTimes(reason.Params)
 	if id := "cli.outcome." + params["outcome"]; messages.Has(env.Language, id) {
 		params = maps.Clone(params)
 		params["outcome"] = env.text(id)
 	}
 	return safe(messages.Text(env.Language, reason.ID, params))
+}
+
+// localTimes puts times into the zone of this machine, as people read them.
+func localTimes(params map[string]string) map[string]string {
+	var own map[string]string
+	for name, value := range params {
+		at, err := time.Parse(time.RFC3339, value)
+		if err != nil {
+			continue
+		}
+		if own == nil {
+			own = maps.Clone(params)
+		}
+		layout := "2006-01-02 15:04"
+		if at.Second() != 0 {
+			layout = "2006-01-02 15:04:05"
+		}
+		own[name] = at.Local().Format(layout)
+	}
+	if own == nil {
+		return params
+	}
+	return own
 }
 
 // show prints value as -json or -t asks; otherwise it calls plain.

@@ -19,6 +19,7 @@ type endpoints struct {
 	nodes       nodeHandlers
 	devices     deviceHandlers
 	pools       poolHandlers
+	maintenance maintenanceHandlers
 	projects    projectHandlers
 	tokens      tokenHandlers
 	shares      shareHandlers
@@ -72,6 +73,10 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.WriteOf(jobs, api.JobsMove, e.jobs.move)
 	front.WriteOf(jobs, api.JobsTimeLimit, e.jobs.limitTime)
 	front.WriteOf(jobs, api.JobsAnnotate, e.jobs.annotate)
+	front.Read(t, api.MaintenanceWindows, e.maintenance.list)
+	front.Write(t, api.MaintenanceAdd, e.maintenance.add)
+	front.Write(t, api.MaintenanceChange, e.maintenance.change)
+	front.Read(t, api.MaintenanceEnd, e.maintenance.end)
 	front.Read(t, api.PoolsList, e.pools.list)
 	front.Read(t, api.PoolsRead, e.pools.read)
 	front.Write(t, api.PoolsPut, e.pools.put)

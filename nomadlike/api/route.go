@@ -123,6 +123,7 @@ func Routes() []Route {
 	routes = append(routes, forecastRoutes()...)
 	routes = append(routes, allocationRoutes()...)
 	routes = append(routes, nodeRoutes()...)
+	routes = append(routes, maintenanceRoutes()...)
 	routes = append(routes, poolRoutes()...)
 	routes = append(routes, tokenRoutes()...)
 	routes = append(routes, clusterRoutes()...)

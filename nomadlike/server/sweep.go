@@ -84,7 +84,8 @@ type dueSweep struct {
 }
 
 // dueSweeps lists what is due at now: attempts past their time limit, drains
-// past their deadline, and join tokens that nobody can use any more.
+// past their deadline, windows of maintenance that begin or are over, and join
+// tokens that nobody can use any more.
 func dueSweeps(snapshot *state.Snapshot, now structs.UnixNano) []dueSweep {
 	var due []dueSweep
 	if expired := snapshot.DueAttempts(now, state.LimitsMax); len(expired) > 0 {
@@ -97,6 +98,7 @@ func dueSweeps(snapshot *state.Snapshot, now structs.UnixNano) []dueSweep {
 			}})
 		}
 	}
+	due = append(due, dueMaintenance(snapshot, now)...)
 	for token := range snapshot.JoinTokens() {
 		if token.ExpiresAt.Add(joinTokensKeptBy.Std()) < now {
 			due = append(due, dueSweep{structs.CommandJoinTokenDelete, &structs.JoinTokenDelete{ID: token.ID}})
@@ -111,8 +113,40 @@ func drainIsDue(snapshot *state.Snapshot, node *structs.Node, now structs.UnixNa
 	if node.Eligibility != structs.NodeDraining || node.DrainDeadline == 0 || node.DrainDeadline > now {
 		return false
 	}
+	return hasWork(snapshot, node)
+}
+
+// hasWork reports whether a node has work that nobody asked to stop.
+func hasWork(snapshot *state.Snapshot, node *structs.Node) bool {
 	for alloc := range snapshot.Occupants(node.ID) {
 		if alloc.Desired == structs.DesiredRun && !alloc.Status.Terminal() {
+			return true
+		}
+	}
+	return false
+}
+
+// dueMaintenance begins the windows whose start has passed, again while there is
+// work on their nodes that should have stopped, and removes those that are over.
+func dueMaintenance(snapshot *state.Snapshot, now structs.UnixNano) []dueSweep {
+	var due []dueSweep
+	for _, window := range snapshot.Maintenance() {
+		step := structs.MaintenanceBegin
+		switch {
+		case window.End <= now:
+			step = structs.MaintenanceOver
+		case window.Start > now, window.Begun && (window.KeepRunning || !coversWork(snapshot, &window)):
+			continue
+		}
+		due = append(due, dueSweep{structs.CommandMaintenanceStep, &structs.MaintenanceStep{ID: window.ID, Step: step}})
+	}
+	return due
+}
+
+// coversWork reports whether a node of a window has work that nobody asked to stop.
+func coversWork(snapshot *state.Snapshot, window *structs.Maintenance) bool {
+	for node := range snapshot.Nodes() {
+		if window.Covers(node) && hasWork(snapshot, node) {
 			return true
 		}
 	}

@@ -91,6 +91,64 @@ func TestDueSweeps(t *testing.T) {
 	}
 }
 
+// Windows begin and end by the leader's clock, and stop what came since.
+func TestDueMaintenance(t *testing.T) {
+	s := &scripted{t: t, store: state.New(), now: 1}
+	hour := structs.UnixNano(time.Hour)
+	s.apply(structs.CommandClusterInit, &structs.ClusterInit{Cluster: structs.Cluster{ID: "c"}})
+	for _, name := range []string{"n1", "n2"} {
+		s.apply(structs.CommandNodeRegister, &structs.NodeRegister{Node: structs.Node{
+			ID: name, Name: name, Drivers: []string{"exec"}, Capacity: structs.Capacity{CPU: 8, Memory: 1 << 40},
+		}})
+	}
+	for _, window := range []structs.Maintenance{
+		{ID: "stops", Nodes: []string{"n1"}, Start: hour, End: 3 * hour},
+		{ID: "keeps", Nodes: []string{"n2"}, Start: 2 * hour, End: 4 * hour, KeepRunning: true},
+	} {
+		s.apply(structs.CommandMaintenancePut, &structs.MaintenancePut{Maintenance: window})
+	}
+	for i, node := range []string{"n1", "n2"} {
+		name := fmt.Sprintf("j%d", i)
+		s.submit(name, time.Minute)
+		s.apply(structs.CommandPlan, &structs.Plan{Gangs: []structs.GangPlan{{
+			JobID: "job-" + name, Attempt: 1, Placements: []structs.RankPlacement{{NodeID: node}},
+		}}})
+	}
+	for _, c := range []struct {
+		now  structs.UnixNano
+		want []string
+	}{
+		{hour - 1, nil},
+		{hour, []string{"stops begin"}},
+		{2 * hour, []string{"keeps begin"}},
+		{3*hour - 1, nil},
+		{3 * hour, []string{"stops over"}},
+		{4 * hour, []string{"keeps over"}},
+		{5 * hour, nil},
+	} {
+		var got []string
+		s.now = c.now
+		for _, due := range dueMaintenance(s.store.Snapshot(), c.now) {
+			step := due.body.(*structs.MaintenanceStep)
+			got = append(got, step.ID+" "+string(step.Step))
+			s.apply(due.kind, due.body)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("at %s (-want +got):\n%s", c.now.Time(), diff)
+		}
+		running := s.store.Snapshot().Alloc(structs.AllocID("job-j0", 0, 1, 0)).Desired == structs.DesiredRun
+		if running != (c.now < hour) {
+			t.Errorf("at %s the job on n1 is wanted to run: %v", c.now.Time(), running)
+		}
+		if s.store.Snapshot().Alloc(structs.AllocID("job-j1", 0, 1, 0)).Desired != structs.DesiredRun {
+			t.Errorf("at %s the job on n2 was stopped", c.now.Time())
+		}
+		if node := s.store.Snapshot().Node("n1"); node.Schedulable() != (c.now < hour || c.now >= 3*hour) {
+			t.Errorf("at %s n1 takes work: %v", c.now.Time(), node.Schedulable())
+		}
+	}
+}
+
 // What the settings keep no longer is removed by one command with one event,
 // those first that ended first, and never what lives.
 func TestEndedJobsAreForgotten(t *testing.T) {

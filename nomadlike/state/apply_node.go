@@ -52,7 +52,7 @@ func applyNodeRegister(tx *txn, body *structs.NodeRegister) (structs.ApplyResult
 		}
 		id = "event.node.returned"
 	}
-	node.Unknown = nil // not for the node to say
+	node.Unknown, node.Maintenance = nil, tx.maintenanceOf(&node) // not for the node to say
 	tx.tellUnknown(known, &node, body.Inventory)
 	internNode(&node)
 	tx.putNode(&node)
@@ -184,14 +184,13 @@ func applyNodeEligibility(tx *txn, body *structs.NodeEligibilityChange) (structs
 		tx.tell(nodeEvent("event.node."+string(node.Eligibility), &node), "node", node.Name, "by", tx.by)
 	}
 	if node.Eligibility == structs.NodeDraining && node.DrainDeadline <= tx.now {
-		tx.evictAllocs(&node)
+		tx.evictAllocs(&node, structs.NewReason("reason.node_drained", "node", node.Name))
 	}
 	return accepted()
 }
 
-// evictAllocs moves the work of a drained node away.
-func (tx *txn) evictAllocs(node *structs.Node) {
-	cause := structs.NewReason("reason.node_drained", "node", node.Name)
+// evictAllocs moves the work of a node away that is drained or in maintenance.
+func (tx *txn) evictAllocs(node *structs.Node, cause *structs.Reason) {
 	for _, alloc := range tx.occupantsOf(node.ID) {
 		job, ok := tx.job(alloc.JobID)
 		if alloc.Hold != nil {

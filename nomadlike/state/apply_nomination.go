@@ -45,6 +45,9 @@ func (tx *txn) nominate(gang *structs.GangPlan) *structs.Reason {
 	if problem := nominationProblem(job, &asQueued, gang, later); problem != nil {
 		return problem
 	}
+	if problem := tx.maintenanceAgainst(job, gang); problem != nil {
+		return problem
+	}
 	if len(victims) == 0 && tx.fulfil(job, subjob, gang) {
 		return nil
 	}
@@ -249,7 +252,11 @@ func (tx *txn) reviewNomination(r nominationReview, jobID string, index int) {
 		}
 	}
 	later.removeLeaving(job, gang)
-	if problem := nominationProblem(job, &asQueued, gang, later); problem != nil {
+	problem := nominationProblem(job, &asQueued, gang, later)
+	if problem == nil {
+		problem = tx.maintenanceAgainst(job, gang)
+	}
+	if problem != nil {
 		tx.dropNomination(job, subjob, problem)
 	}
 }
@@ -259,7 +266,7 @@ func (tx *txn) reviewNomination(r nominationReview, jobID string, index int) {
 func (tx *txn) fulfil(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPlan) bool {
 	fitted := withPorts(job, gang, view{tx})
 	state, legal := subjob.State.Next(structs.StepPlaced)
-	if !legal || feasible.GangProblem(job, subjob, fitted, view{tx}) != nil {
+	if !legal || feasible.GangProblem(job, subjob, fitted, view{tx}) != nil || tx.maintenanceAgainst(job, fitted) != nil {
 		return false
 	}
 	tx.startAttempt(job, subjob, state, fitted)

@@ -41,6 +41,9 @@ func (tx *txn) placeGang(gang *structs.GangPlan) *structs.Reason {
 	if problem := feasible.GangProblem(job, subjob, gang, view{tx}); problem != nil {
 		return problem
 	}
+	if problem := tx.maintenanceAgainst(job, gang); problem != nil {
+		return problem
+	}
 	state, legal := subjob.State.Next(structs.StepPlaced)
 	if !legal {
 		return structs.NewReason("scheduler.refused_state", "state", subjob.State)

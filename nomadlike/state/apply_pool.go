@@ -59,6 +59,7 @@ func (tx *txn) dealNodes() {
 		if pool := structs.PoolOf(known, pools); pool != known.Pool {
 			node := *known
 			node.Pool = pool
+			node.Maintenance = tx.maintenanceOf(&node)
 			tx.putNode(&node)
 		}
 	}

@@ -18,6 +18,7 @@ type chance interface {
 type generator struct {
 	chance chance
 	calm   bool // nodes seldom come and go, so that gangs meet each other
+	closes bool // there are windows of maintenance
 	now    structs.UnixNano
 	jobs   int
 }
@@ -68,12 +69,15 @@ func pickOf[T any](w *generator, items []T) (item T, ok bool) {
 // next returns a command. The snapshot is the state that it will meet, mostly.
 func (w *generator) next(s *Snapshot) []byte {
 	w.now += structs.UnixNano(1 + w.chance.Intn(3e9))
+	if w.closes && w.maybe(8) {
+		return w.maintenance()
+	}
 	if w.calm && !w.maybe(8) {
 		switch w.chance.Intn(11) {
 		case 10:
 			return w.forecasts(s)
 		case 0:
-			return w.submit()
+			return w.submit(s)
 		case 1, 2:
 			return w.plan(s)
 		case 3, 4, 5:
@@ -94,7 +98,7 @@ func (w *generator) next(s *Snapshot) []byte {
 	case 15:
 		return w.queueCommand(s)
 	case 0, 1:
-		return w.submit()
+		return w.submit(s)
 	case 2, 3, 4:
 		return w.plan(s)
 	case 5, 6, 7, 8:
@@ -114,12 +118,14 @@ func (w *generator) next(s *Snapshot) []byte {
 	}
 }
 
-func (w *generator) submit() []byte {
+func (w *generator) submit(s *Snapshot) []byte {
 	job := testJob(fmt.Sprintf("j%d", w.chance.Intn(6)), w.pick(1, 1, 1, 2, 3))
 	w.jobs++
 	job.ID = fmt.Sprintf("job-%d", w.jobs)
-	if w.maybe(10) {
-		job.ID = fmt.Sprintf("job-%d", w.chance.Intn(w.jobs)+1)
+	if w.maybe(10) { // taken; the ids of deleted jobs never come again
+		if id := fmt.Sprintf("job-%d", w.chance.Intn(w.jobs)+1); s.Subjob(id, 0) != nil {
+			job.ID = id
+		}
 	}
 	if w.maybe(3) {
 		job.IdempotencyKey = fmt.Sprintf("key-%d", w.chance.Intn(4))
@@ -208,6 +214,29 @@ func (w *generator) bounds() []byte {
 		}
 		return encode(structs.CommandProjectPut, w.now, &structs.ProjectPut{Project: project})
 	}
+}
+
+// maintenance makes, begins and ends windows of maintenance, or tries to.
+func (w *generator) maintenance() []byte {
+	id := fmt.Sprintf("w%d", w.chance.Intn(3))
+	switch w.chance.Intn(6) {
+	case 0:
+		return encode(structs.CommandClusterInit, w.now, &structs.ClusterInit{Cluster: structs.Cluster{ID: "c"}})
+	case 1, 2, 3:
+		steps := []structs.MaintenanceStepped{structs.MaintenanceBegin, structs.MaintenanceOver, structs.MaintenanceRemove, "nonsense"}
+		return encode(structs.CommandMaintenanceStep, w.now, &structs.MaintenanceStep{ID: id, Step: steps[w.pick(0, 0, 0, 1, 1, 2, 2, 3)]})
+	}
+	start := w.now + structs.UnixNano(w.pick(-5e9, 0, 1e9, 10e9))
+	window := structs.Maintenance{ID: id, Start: start, End: start + structs.UnixNano(w.pick(-1, 5e9, 60e9)), KeepRunning: w.maybe(3)}
+	switch w.chance.Intn(4) {
+	case 0:
+		window.All = w.maybe(4)
+	case 1:
+		window.Pool = fmt.Sprintf("p%d", w.chance.Intn(3))
+	default:
+		window.Nodes = []string{fmt.Sprintf("n%d", w.chance.Intn(4)), "n1"}
+	}
+	return encode(structs.CommandMaintenancePut, w.now, &structs.MaintenancePut{Maintenance: window})
 }
 
 // anyJob returns the id of a job, mostly of one that exists.

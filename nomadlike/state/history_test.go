@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -138,7 +139,7 @@ func FuzzApply(f *testing.F) {
 	for _, seed := range [][]byte{
 		{},
 		{0xa0},
-		w.submit(), w.plan(s), w.register(s), w.nodeStatus(s), w.tokenCommand(),
+		w.submit(s), w.plan(s), w.register(s), w.nodeStatus(s), w.tokenCommand(),
 		encode(99, 1, &structs.JobDelete{}),
 	} {
 		f.Add(seed)
@@ -207,6 +208,58 @@ func FuzzRestore(f *testing.F) {
 type seeded struct{ *rand.Rand }
 
 func (s seeded) Intn(n int) int { return s.IntN(n) }
+
+// TestHistoriesWithMaintenance runs histories in which nodes are closed now and
+// then: no gang starts that could run into a window.
+func TestHistoriesWithMaintenance(t *testing.T) {
+	begun, refused := 0, 0
+	for seed := range uint64(12) {
+		w := &generator{chance: seeded{rand.New(rand.NewPCG(seed, 7))}, now: 1, closes: true}
+		store := New()
+		for i := range 400 {
+			before := store.Snapshot()
+			result := store.Apply(uint64(i+1), w.next(before))
+			after := store.Snapshot()
+			if found := append(CheckInvariants(after), startedIntoMaintenance(before, after, w.now)...); len(found) > 0 {
+				t.Fatalf("seed %d, command %d: %q", seed, i, found)
+			}
+			if result.Plan != nil {
+				for _, reason := range result.Plan.Refused {
+					if reason.ID == "scheduler.refused_maintenance" {
+						refused++
+					}
+				}
+			}
+			for _, window := range after.Maintenance() {
+				if window.Begun {
+					begun++
+				}
+			}
+		}
+	}
+	if begun == 0 || refused == 0 {
+		t.Errorf("%d states had a window that has begun, %d gangs were refused", begun, refused)
+	}
+}
+
+// startedIntoMaintenance lists the attempts that a command placed at now on nodes
+// whose windows they could run into.
+func startedIntoMaintenance(before, after *Snapshot, now structs.UnixNano) (found []string) {
+	for attempt := range after.LiveAttempts() {
+		if before.Attempt(attempt.JobID, attempt.Subjob, attempt.Number) != nil {
+			continue
+		}
+		view, _ := after.Job(attempt.JobID)
+		for alloc := range after.Gang(attempt.JobID, attempt.Subjob, attempt.Number) {
+			node := after.Node(alloc.NodeID)
+			if w := node.MaintenanceAgainst(view.Job, now); w != nil {
+				found = append(found, fmt.Sprintf("attempt %s/%d/%d starts at %d on %s, which is closed from %d to %d",
+					attempt.JobID, attempt.Subjob, attempt.Number, now, node.Name, w.Start, w.End))
+			}
+		}
+	}
+	return found
+}
 
 // TestLongHistories runs histories that are long enough for gangs to pass
 // their barrier, to fail, to be lost and to come back, and makes sure that all

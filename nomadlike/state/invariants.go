@@ -285,8 +285,15 @@ func (c *checker) nodes() {
 			sum.Devices[device] = alloc.ID
 		}
 	}
+	windows := c.snapshot.Maintenance()
+	if len(windows) > structs.MaintenanceMax {
+		c.fail("bounds: %d windows of maintenance", len(windows))
+	}
 	for node, usage := range c.snapshot.Nodes() {
 		c.allNodes++
+		if own := structs.MaintenanceOf(node, windows); !slices.Equal(own, node.Maintenance) {
+			c.fail("maintenance: node %s carries %+v, the windows that cover it are %+v", node.ID, node.Maintenance, own)
+		}
 		sum := sums[node.ID]
 		if sum == nil {
 			sum = &structs.Usage{NodeID: node.ID}

@@ -113,6 +113,16 @@ func (s *Snapshot) WatchCluster() <-chan struct{} {
 	return s.watchKey(tableCluster, clusterKey())
 }
 
+// Maintenance lists the windows of maintenance that have not ended, by start. The
+// list is shared: nobody may change it.
+func (s *Snapshot) Maintenance() []structs.Maintenance {
+	cluster := s.Cluster()
+	if cluster == nil {
+		return nil
+	}
+	return cluster.Maintenance
+}
+
 // JobView is a job with how it stands.
 type JobView struct {
 	Job    *structs.Job

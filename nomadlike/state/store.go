@@ -197,6 +197,10 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyKeyRotate), true
 	case structs.CommandCARotate:
 		return read(applyCARotate), true
+	case structs.CommandMaintenancePut:
+		return read(applyMaintenancePut), true
+	case structs.CommandMaintenanceStep:
+		return read(applyMaintenanceStep), true
 	case structs.CommandTokenPut:
 		return read(applyTokenPut), true
 	case structs.CommandTokenDelete:

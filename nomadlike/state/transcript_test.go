@@ -36,6 +36,8 @@ import (
 //	sees NAME RANK NAME=VALUE…    a node tells what a rank sees
 //	status NODE ready|disconnected|lost|left
 //	drain|cordon|eligible NODE [deadline=D]
+//	window ID NODE… in=D for=D [keep=yes] [pool=P] [all=yes]   maintenance
+//	window ID begin|over|remove
 //	stop|delete|expire NAME[/SUBJOB]
 //	pause|continue|finish NAME[/SUBJOB]
 //	throttle NAME[/SUBJOB] [busy=D] [idle=D]
@@ -161,6 +163,8 @@ func (p *play) do(verb string, args []string) {
 			body.DrainDeadline = p.now.Add(p.span(named["deadline"]).Std())
 		}
 		p.apply(structs.CommandNodeEligibility, body)
+	case "window":
+		p.window(plain, named)
 	case "treat":
 		p.apply(structs.CommandDeviceTreated, &structs.DeviceTreatment{NodeID: "node-" + plain[0], Device: plain[1], Number: 1, Act: structs.DeviceAct(plain[2])})
 	case "stop":
@@ -239,6 +243,23 @@ func (p *play) annotate(verb string, plain []string) {
 		}
 	}
 	p.apply(structs.CommandJobAnnotate, body)
+}
+
+// window makes a window of maintenance, or takes it a step further.
+func (p *play) window(plain []string, named map[string]string) {
+	if p.store.Snapshot().Cluster() == nil {
+		p.apply(structs.CommandClusterInit, &structs.ClusterInit{Cluster: structs.Cluster{ID: "c"}})
+	}
+	if named["for"] == "" {
+		p.apply(structs.CommandMaintenanceStep, &structs.MaintenanceStep{ID: plain[0], Step: structs.MaintenanceStepped(plain[1])})
+		return
+	}
+	window := structs.Maintenance{
+		ID: plain[0], Nodes: plain[1:], Pool: named["pool"], All: named["all"] != "", Reason: "new firmware",
+		KeepRunning: named["keep"] != "", Start: p.now.Add(p.span(named["in"]).Std()),
+	}
+	window.End = window.Start.Add(p.span(named["for"]).Std())
+	p.apply(structs.CommandMaintenancePut, &structs.MaintenancePut{Maintenance: window})
 }
 
 func (p *play) control(verb, which string, named map[string]string) {

@@ -43,6 +43,8 @@ const (
 	CommandKeyRotate        CommandKind = 35 // admission begins it, the leader takes it further
 	CommandCARotate         CommandKind = 36 // the same
 	CommandJobAnnotate      CommandKind = 37 // admission
+	CommandMaintenancePut   CommandKind = 38 // admission
+	CommandMaintenanceStep  CommandKind = 39 // admission removes windows, the leader's sweep begins and ends them
 )
 
 // Command is one entry of the replicated log. Time, ids and every random

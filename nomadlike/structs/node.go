@@ -87,6 +87,8 @@ type Node struct {
 	RegisteredAt  UnixNano    `json:"registered_at,omitempty"`
 	RegisterIndex uint64      `json:"register_index"`    // log index of its newest registration
 	Session       string      `json:"session,omitempty"` // stream that registered it, named by its server: any other is out of date
+	// Maintenance are the windows that cover it and have not ended, by start.
+	Maintenance []NodeMaintenance `json:"maintenance,omitempty" since:"18"`
 	// Unknown are allocations that it runs and that a state from a backup does not
 	// know, sorted: it is ending them, and FaultUnknown stands until they have ended.
 	Unknown     []string `json:"unknown,omitempty"`
@@ -96,7 +98,7 @@ type Node struct {
 
 // Schedulable reports whether new work may be placed on the node now.
 func (n *Node) Schedulable() bool {
-	return n.Status == NodeReady && n.Eligibility == NodeEligible && n.Unfit() == nil
+	return n.Status == NodeReady && n.Eligibility == NodeEligible && n.Unfit() == nil && n.Maintained() == nil
 }
 
 // HasDriver reports whether the node runs tasks with the named driver.

@@ -57,6 +57,10 @@ type Cluster struct {
 
 	// CA is nil until the CA is rotated for the first time.
 	CA *CAState `json:"ca,omitempty" since:"16"`
+
+	// Maintenance are the windows that have not ended, by start; at most
+	// MaintenanceMax.
+	Maintenance []Maintenance `json:"maintenance,omitempty" since:"18"`
 }
 
 // Bounds of ServerCondition.

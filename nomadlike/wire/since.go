@@ -33,8 +33,10 @@ func (e *UnknownFieldError) Error() string {
 // OldestProtocol or one before it.
 func kindSince(kind structs.CommandKind) int {
 	switch {
-	case kind > structs.CommandJobAnnotate:
+	case kind > structs.CommandMaintenanceStep:
 		return ProtocolVersion // whoever adds a kind says here since when
+	case kind == structs.CommandMaintenancePut, kind == structs.CommandMaintenanceStep:
+		return ProtocolMaintenance
 	case kind == structs.CommandJobAnnotate:
 		return ProtocolTags
 	case kind == structs.CommandCARotate:

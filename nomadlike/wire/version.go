@@ -26,7 +26,8 @@ package wire
 //	                another platform's variables and files: Distributed.Emulate; gangs on fewer nodes in one block: Job.Elastic;
 //	                rotation of the CA: command 36, Agent.Trust tells certificates
 //	17  2026-11-26  what people write on jobs: Job.Tags, Job.Note, command 37
-const ProtocolVersion = 17
+//	18  2026-11-26  maintenance windows: commands 38 and 39, Cluster.Maintenance, Node.Maintenance
+const ProtocolVersion = 18
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -46,4 +47,5 @@ const (
 	ProtocolKills        = 16 // Job.KillsLast
 	ProtocolIdle         = 16 // AllocNote.Idle
 	ProtocolTags         = 17 // Job.Tags, Job.Note, CommandJobAnnotate
+	ProtocolMaintenance  = 18 // CommandMaintenancePut, CommandMaintenanceStep
 )

@@ -279,6 +279,7 @@ export interface Cluster {
   created_at: string | null
   gossip_key?: KeyState
   id: string
+  maintenance?: Maintenance[]
   modify_index: number
   protocol_version: number
   removed?: RemovedServer[]
@@ -1073,6 +1074,73 @@ export interface MachineWork {
   vip?: boolean
 }
 
+export interface Maintenance {
+  all?: boolean
+  at?: string
+  begun?: boolean
+  by?: string
+  create_index?: number
+  end: string | null
+  id: string
+  keep_running?: boolean
+  modify_index?: number
+  nodes?: string[]
+  pool?: string
+  reason?: string
+  start: string | null
+}
+
+export interface MaintenanceChanged {
+  index: number
+  window: MaintenanceDetail
+}
+
+export interface MaintenanceDetail {
+  all?: boolean
+  at?: string
+  begun?: boolean
+  by?: string
+  create_index?: number
+  end: string | null
+  id: string
+  keep_running?: boolean
+  modify_index?: number
+  names: string[] | null
+  nodes?: string[]
+  others?: number
+  pool?: string
+  reason?: string
+  running: MaintenanceJob[] | null
+  start: string | null
+}
+
+export interface MaintenanceJob {
+  checkpoint: boolean
+  expected: string | null
+  job_id: string
+  job_name: string
+  limit: string | null
+  nodes: string[] | null
+  project: string
+  subjob: number
+  user?: string
+}
+
+export interface MaintenanceList {
+  windows: MaintenanceDetail[] | null
+}
+
+export interface MaintenanceRequest {
+  all?: boolean
+  end?: string
+  for?: string
+  keep_running?: boolean
+  nodes?: string[]
+  pool?: string
+  reason?: string
+  start?: string
+}
+
 export interface Member {
   gossip_addr: string
   id: string
@@ -1170,6 +1238,7 @@ export interface NodeDetail {
   id: string
   incarnation: number
   machine?: string
+  maintenance?: NodeMaintenance[]
   may: string[] | null
   modify_index: number
   name: string
@@ -1230,6 +1299,15 @@ export interface NodeList {
   nodes: NodeSummary[] | null
 }
 
+export interface NodeMaintenance {
+  begun?: boolean
+  end: string | null
+  id: string
+  keep_running?: boolean
+  reason?: string
+  start: string | null
+}
+
 export type NodeStatus = 'ready' | 'disconnected' | 'lost' | 'left'
 export const nodeStatuses: NodeStatus[] = ['ready', 'disconnected', 'lost', 'left']
 
@@ -1247,6 +1325,7 @@ export interface NodeSummary {
   id: string
   incarnation: number
   machine?: string
+  maintenance?: NodeMaintenance[]
   modify_index: number
   name: string
   own_pool?: string
