@@ -14,6 +14,7 @@ type nodes struct {
 	occupants    []occupant
 	freeOccupant int32 // first free record, -1: none
 	builds       builds
+	windows      int                // nodes with windows of maintenance
 	built        uint64             // rises when what nodes could run when empty changes
 	listed       bool               // the lists of nodes are up to date
 	every        []int32            // all, by id

@@ -120,6 +120,22 @@ func drawJob(t *rapid.T, name string) *structs.Job {
 	return j
 }
 
+// drawWindows draws the windows of maintenance of a node: none, one or two.
+func drawWindows(t *rapid.T, now structs.UnixNano) []structs.NodeMaintenance {
+	var windows []structs.NodeMaintenance
+	at := now
+	for i := range rapid.IntRange(0, 2).Draw(t, "windows") {
+		start := at.Add(time.Duration(rapid.IntRange(0, 90).Draw(t, "ahead")) * time.Minute)
+		w := structs.NodeMaintenance{
+			ID: fmt.Sprintf("w%d", i), Start: start, End: start.Add(time.Duration(rapid.IntRange(1, 60).Draw(t, "length")) * time.Minute),
+			KeepRunning: rapid.Bool().Draw(t, "keeps"),
+		}
+		w.Begun = w.Start <= now && rapid.Bool().Draw(t, "begun")
+		windows, at = append(windows, w), w.Start
+	}
+	return windows
+}
+
 // step does one random thing to the world.
 func step(t *rapid.T, w *world, i int) {
 	switch rapid.IntRange(0, 8).Draw(t, "step") {
@@ -145,7 +161,12 @@ func step(t *rapid.T, w *world, i int) {
 		w.now = w.now.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 20 * time.Minute}).Draw(t, "tick"))
 	case 6:
 		name := fmt.Sprintf("id-n%d", rapid.IntRange(0, len(w.nodes)-1).Draw(t, "node"))
+		closes := rapid.IntRange(0, 2).Draw(t, "closes") == 0
 		w.setNode(name, func(n *structs.Node) {
+			if closes {
+				n.Maintenance = drawWindows(t, w.now)
+				return
+			}
 			n.Eligibility = rapid.SampledFrom([]structs.Eligibility{structs.NodeEligible, structs.NodeCordoned}).Draw(t, "eligibility")
 		})
 	case 7:

@@ -117,6 +117,7 @@ func (b *Board) removeNode(at int32, id string) {
 		b.unseat(b.nodes.occupants[s.seats].entry, at)
 	}
 	b.touch(at)
+	b.nodes.countWindows(s.node, nil)
 	*s = nodeState{seats: -1, partition: s.partition}
 	b.nodes.listed = false
 	b.nodes.built++

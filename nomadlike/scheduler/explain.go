@@ -135,6 +135,9 @@ func (b *Board) misfit(sh *shape) *structs.WaitReason {
 	case lack != nil:
 		return lack
 	case best >= sh.min && len(of.Away) > 0 && of.Able < sh.min:
+		if reason := b.inMaintenance(sh); reason != nil {
+			return reason
+		}
 		return waitFor("scheduler.nodes_away", "nodes", sh.size(), "need", sh.text(),
 			"large", best, "ready", of.Able, "away", shorten(of.Away))
 	case best >= sh.min && !of.HeadPort:
@@ -177,7 +180,10 @@ func (p *pass) figures(w *queueWalk, e *entry) *structs.WaitReason {
 	options := p.optionsFor(e, n)
 	short := p.nodes.floor.Shortage(&n.Need, options)
 	reservers, nominees := p.reservers(sh, w, n)
+	closing := p.closingFor(e, sh, w, n)
 	switch {
+	case closing != nil && short.Room < sh.min && short.Room+len(closing.nodes) >= sh.min:
+		a.figure = closing.reason(sh, short.Room)
 	case len(nominees) > 0 && short.Room+short.Reserved >= sh.min && len(reservers) == 0:
 		a.figure = waitFor("scheduler.claimed_nodes", "nodes", sh.size(), "need", sh.text(),
 			"room", short.Room+short.Reserved, "kept", short.Reserved, "job", p.queue.jobName(nominees[0]))

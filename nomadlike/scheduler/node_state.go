@@ -199,6 +199,7 @@ func (b *Board) putState(at int32, node *structs.Node, usage *structs.Usage, roo
 	s := &b.nodes.states[at]
 	before := *s
 	if s.node != node {
+		b.nodes.countWindows(s.node, node)
 		s.node = node
 		s.build = b.nodes.builds.of(node)
 		s.partition = b.queue.partitionOf(node.PoolName()).id

@@ -18,7 +18,7 @@ const (
 	faultQuotaReserved       // its project's quota, reserved for gangs before it
 	faultNever               // not even on the empty cluster
 	faultRoom                // no room
-	faultReserved            // room, but reserved for gangs before it
+	faultReserved            // room, but reserved for gangs before it, or closed before it could end
 )
 
 // pass is one walk over the queue.
@@ -44,6 +44,8 @@ type pass struct {
 	taking    *need
 	avoid     func(at int) bool // taken from others by a reservation or a nomination
 	nominated func(at int) bool // by a nomination
+	closed    func(at int) bool // avoid, or a window of maintenance
+	shut      func(at int) bool // nominated, or a window of maintenance
 }
 
 // queueWalk is a walk over the queue of one pool.
@@ -80,6 +82,7 @@ type answer struct {
 	fault  fault
 	span   time.Duration // run time of the gang that failed, for faultReserved
 	limit  time.Duration // and its limit, as far as it matters: see latest
+	reach  reach         // and for how long it counts where windows are concerned
 	need   int           // the alternative that it waits for
 	reason *structs.WaitReason
 	figure *structs.WaitReason // explanation with figures
@@ -102,7 +105,7 @@ func (b *Board) Pass(now structs.UnixNano, seed uint64) structs.Plan {
 	b.wake(now)
 	b.refresh(now)
 	p := &pass{Board: b, now: now, seed: seed, plan: structs.Plan{SnapshotIndex: b.index}}
-	p.avoid, p.nominated = p.isReserved, p.isNominated
+	p.avoid, p.nominated, p.closed, p.shut = p.isReserved, p.isNominated, p.isClosed, p.isNominatedOrClosed
 	if b.settings.Alone {
 		p.fulfil()
 	}
@@ -335,7 +338,7 @@ func (p *pass) overflows(sh *shape) bool {
 func (p *pass) try(w *queueWalk, id int32, sh *shape, a *answer) bool {
 	e := &p.queue.entries[id]
 	l := &p.queue.partitions[w.partition]
-	a.span, a.limit = e.span, p.latest(e)
+	a.span, a.limit, a.reach = e.span, p.latest(e), p.reachOf(e)
 	if a.reason = p.ceiling(l, sh); a.reason != nil {
 		a.fault = faultBound
 		return false
@@ -400,7 +403,7 @@ func (p *pass) blocked(w *queueWalk, id int32, sh *shape, a *answer) {
 // its group that failed.
 func (p *pass) sooner(e *entry, a *answer) bool {
 	p.modelEntry(e)
-	return e.span < a.span || p.latest(e) < a.limit
+	return e.span < a.span || p.latest(e) < a.limit || p.reachOf(e).within(a.reach)
 }
 
 // latest is how long an entry may run, as far as that matters: while nobody
@@ -465,7 +468,7 @@ func (p *pass) fill(w *queueWalk) {
 // limit.
 func (p *pass) fillOn(w *queueWalk, a *answer) {
 	list := w.heap[0].list[:0]
-	if a.fault == faultReserved && p.promises.boundCount > 0 {
+	if a.fault == faultReserved && (p.promises.boundCount > 0 || p.nodes.windows > 0) {
 		list = p.pop(w.heap[0].list)
 		for len(list) > 0 && !p.sooner(&p.queue.entries[list[0]], a) {
 			list = p.pop(list)

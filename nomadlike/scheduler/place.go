@@ -87,7 +87,7 @@ func (p *pass) pick(e *entry, sh *shape, n *need) ([]placement.Seat, []structs.R
 	if reason != nil {
 		return nil, nil, found, reason
 	}
-	if options.Avoid != nil && p.reserved() {
+	if options.Avoid != nil && (p.reserved() || p.nodes.windows > 0) {
 		options.Avoid = p.nominated
 		if p.nodes.floor.Fits(&n.Need, sh.min, options) >= sh.min {
 			return nil, nil, faultReserved, nil
@@ -135,6 +135,10 @@ func (p *pass) optionsFor(e *entry, n *need) placement.Options {
 		options.Nominee = p.nominee
 	}
 	switch {
+	case n.job.VIP != nil && p.nodes.windows > 0:
+		options.Avoid = p.shut
+	case p.nodes.windows > 0:
+		options.Avoid = p.closed
 	case n.job.VIP != nil && len(p.promises.nominations) > 0:
 		options.Avoid = p.nominated
 	case n.job.VIP == nil && (p.reserved() || len(p.promises.nominations) > 0):

@@ -137,7 +137,7 @@ func (p *pass) chooseVictims(w *queueWalk, sh *shape, h *preemptionSearch) ([]in
 	options := p.optionsFor(h.entry, h.need)
 	var nodes []int32
 	for _, at := range p.nodes.candidates(sh, w.partition) {
-		if p.nodes.able(h.need, at) && !p.nodes.states[at].shut && !p.isReserved(int(at)) {
+		if p.nodes.able(h.need, at) && !p.nodes.states[at].shut && !p.isClosed(int(at)) {
 			nodes = append(nodes, at)
 		}
 	}

@@ -189,14 +189,14 @@ func (p *pass) reservationFor(w *queueWalk, id int32, sh *shape, n *need) *reser
 	if w.reservations > 0 && 2*(w.nodesReserved+sh.min) > prof.able {
 		return nil
 	}
-	picks := p.soonest(prof, candidates, sh.min)
+	picks := p.soonest(prof, e, candidates, sh.min)
 	if len(picks) < sh.min {
 		return nil
 	}
 	r := &reservation{entry: id, jobID: e.jobID, index: e.index, partition: w.partition, need: n, at: p.lastOf(picks)}
 	late := w.reservations == 0 && e.strictAt != 0 && p.now > e.strictAt
 	if late {
-		picks = p.soonest(p.profileOf(n, true), candidates, sh.min)
+		picks = p.soonest(p.profileOf(n, true), e, candidates, sh.min)
 		r.at, r.bounded = p.lastOf(picks), true
 	}
 	switch {
@@ -243,12 +243,38 @@ const whenever = never - 1
 func (x pick) sooner(y pick) bool { return x.when < y.when || x.when == y.when && x.place < y.place }
 
 // soonest picks the count nodes with the earliest times that nobody has reserved, in
-// no order; fewer when there are no more.
-func (p *pass) soonest(prof *profile, candidates []int32, count int) []pick {
+// no order; fewer when there are no more. Where windows of maintenance stand between
+// some of these times and the last of them, it looks again for what is open then.
+func (p *pass) soonest(prof *profile, e *entry, candidates []int32, count int) []pick {
+	if p.nodes.windows == 0 {
+		return p.soonestFrom(prof, nil, p.now, candidates, count)
+	}
+	from := p.now
+	for range windowTries {
+		picks := p.soonestFrom(prof, e, from, candidates, count)
+		at := p.lastOf(picks)
+		if len(picks) < count || at == never || !slices.ContainsFunc(picks, func(x pick) bool { return p.nodes.closedTo(e, x.at, at) }) {
+			return picks
+		}
+		from = at
+	}
+	return p.soonestFrom(prof, e, from, candidates, count)
+}
+
+// windowTries bounds the looks for a time at which no window is in the way of any
+// node of a gang. What is left is decided when the time comes.
+const windowTries = 16
+
+// soonestFrom is soonest with the times at which nodes are open to e from a time on;
+// nil: windows do not matter.
+func (p *pass) soonestFrom(prof *profile, e *entry, from structs.UnixNano, candidates []int32, count int) []pick {
 	picks := p.promises.picks[:0]
 	last := -1 // the latest of as many as are asked for
 	for _, at := range candidates {
 		when := prof.times[at]
+		if when != never && e != nil {
+			when = p.opensTo(e, at, when, from)
+		}
 		if when == never || last >= 0 && when > picks[last].when {
 			continue
 		}
@@ -279,7 +305,7 @@ func (p *pass) soonest(prof *profile, candidates []int32, count int) []pick {
 		}
 	}
 	if count > fewPicks && len(picks) == count {
-		picks = p.soonestOfMany(prof, candidates, count)
+		picks = p.soonestOfMany(prof, e, from, candidates, count)
 	}
 	p.promises.picks = picks
 	return picks
@@ -288,8 +314,14 @@ func (p *pass) soonest(prof *profile, candidates []int32, count int) []pick {
 // fewPicks is up to how many picks the latest is looked for anew each time.
 const fewPicks = 16
 
-func (p *pass) soonestOfMany(prof *profile, candidates []int32, count int) []pick {
-	return earliest(p.open(prof, candidates), count, pick.sooner)
+func (p *pass) soonestOfMany(prof *profile, e *entry, from structs.UnixNano, candidates []int32, count int) []pick {
+	picks := p.open(prof, candidates)
+	if e != nil {
+		for i := range picks {
+			picks[i].when = p.opensTo(e, picks[i].at, picks[i].when, from)
+		}
+	}
+	return earliest(picks, count, pick.sooner)
 }
 
 // open lists the able nodes that nobody has reserved.

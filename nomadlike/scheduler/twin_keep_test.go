@@ -104,6 +104,23 @@ func (t *twin) freeAt(node string, rank capacity.Amount, bounded bool) structs.U
 	return whenever
 }
 
+// opensTo is when a node with room at a time lets a job start, from a time on.
+func (t *twin) opensTo(job *structs.Job, node string, when, from structs.UnixNano) structs.UnixNano {
+	if when >= whenever {
+		return when
+	}
+	open := max(when, from)
+	for _, w := range t.world.nodes[node].Maintenance {
+		if w.Bars(job, open) {
+			return t.opensTo(job, node, w.End, from)
+		}
+	}
+	if from == t.now && open == max(when, t.now) {
+		return when
+	}
+	return open
+}
+
 // reserve reserves nodes for a blocked gang, and reports how many.
 func (t *twin) reserve(id subjobID, before, nodes int) int {
 	job := t.world.jobs[id.job]
@@ -139,13 +156,21 @@ func (t *twin) reservationFor(id subjobID, index int, spec structs.Resources, be
 		id: id, pool: poolOf(job), spec: spec, job: job, at: t.now, spare: map[string]capacity.Amount{},
 		bounded: before == 0 && late != 0 && t.now > late,
 	}
-	when := map[string]structs.UnixNano{}
-	for _, node := range free {
-		when[node] = t.freeAt(node, t.rank(spec, node), k.bounded)
-	}
-	soon := slices.SortedFunc(slices.Values(free), func(a, b string) int { return cmp.Or(cmp.Compare(when[a], when[b]), cmp.Compare(a, b)) })[:size]
-	for _, node := range soon {
-		k.at = max(k.at, when[node])
+	var soon []string
+	for from := t.now; ; {
+		when := map[string]structs.UnixNano{}
+		for _, node := range free {
+			when[node] = t.opensTo(job, node, t.freeAt(node, t.rank(spec, node), k.bounded), from)
+		}
+		soon = slices.SortedFunc(slices.Values(free), func(a, b string) int { return cmp.Or(cmp.Compare(when[a], when[b]), cmp.Compare(a, b)) })[:size]
+		k.at = t.now
+		for _, node := range soon {
+			k.at = max(k.at, when[node])
+		}
+		if k.at >= whenever || !slices.ContainsFunc(soon, func(node string) bool { return t.world.nodes[node].MaintenanceAgainst(job, k.at) != nil }) {
+			break
+		}
+		from = k.at
 	}
 	if k.at >= whenever {
 		k.at = never

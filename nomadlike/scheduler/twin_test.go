@@ -302,7 +302,9 @@ func (t *twin) try(id subjobID) (*structs.GangPlan, fault) {
 		if one == faultNone {
 			one = faultRoom
 			need := placement.NeedOf(job, spec)
-			avoid := func(at int) bool { return t.isReserved(id, spec, f.At(at).ID) }
+			avoid := func(at int) bool {
+				return t.isReserved(id, spec, f.At(at).ID) || f.At(at).MaintenanceAgainst(job, t.now) != nil
+			}
 			options := placement.Options{PortStart: portStart(id.job, id.index, s.Attempt+1, t.seed), Avoid: avoid}
 			for _, size := range t.sizes(job) {
 				placed, ok := f.Choose(&need, size, options)

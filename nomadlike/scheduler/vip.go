@@ -24,6 +24,10 @@ func (p *pass) nominateVIP(w *queueWalk, id int32, sh *shape, a *answer) bool {
 	if len(nodes) < sh.min || slices.ContainsFunc(nodes, func(at int32) bool { return p.nodes.states[at].nominatedFor != "" }) {
 		return false // another nomination stands before it
 	}
+	if slices.ContainsFunc(nodes, func(at int32) bool { return p.nodes.closedTo(e, at, p.now) }) {
+		a.fault = faultReserved
+		return false // its machines are closed before it could end
+	}
 	n := &sh.needs[p.judge(sh).need]
 	used := structs.QuotaUsage{}
 	placed := make([]structs.RankPlacement, len(nodes))
@@ -177,7 +181,7 @@ func (p *pass) complete(id int32) bool {
 	n := &sh.needs[e.nomination.spec]
 	options := p.optionsFor(e, n)
 	nodes := e.nomination.nodes
-	options.Avoid = func(at int) bool { return !slices.Contains(nodes, int32(at)) }
+	options.Avoid = func(at int) bool { return !slices.Contains(nodes, int32(at)) || p.nodes.closedTo(e, int32(at), p.now) }
 	seats, ok := p.nodes.floor.Pick(&n.Need, len(nodes), options)
 	if !ok {
 		return false

@@ -244,8 +244,14 @@ func (w *world) take(gang *structs.GangPlan) *structs.Reason {
 	if len(gang.Victims) == 0 && !gang.Nominate {
 		reason := feasible.GangProblem(job, subjob, gang, w)
 		if reason == nil {
+			reason = w.closedTo(job, gang)
+		}
+		if reason == nil {
 			w.place(gang)
 		}
+		return reason
+	}
+	if reason := w.closedTo(job, gang); reason != nil {
 		return reason
 	}
 	more := structs.QuotaUsage{}
@@ -297,6 +303,16 @@ func (w *world) take(gang *structs.GangPlan) *structs.Reason {
 	for _, p := range gang.Placements {
 		w.nominations[p.NodeID] = id.key()
 		w.touch("n", p.NodeID)
+	}
+	return nil
+}
+
+// closedTo reports a window that a gang could run into if it started now.
+func (w *world) closedTo(job *structs.Job, gang *structs.GangPlan) *structs.Reason {
+	for _, p := range gang.Placements {
+		if window := w.nodes[p.NodeID].MaintenanceAgainst(job, w.now); window != nil {
+			return structs.NewReason("scheduler.refused_maintenance", "node", p.NodeID, "start", window.Start)
+		}
 	}
 	return nil
 }
