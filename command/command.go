@@ -85,6 +85,7 @@ func verbs() []verb {
 	all = append(all, controlVerbs()...)
 	all = append(all, queueVerbs()...)
 	all = append(all, forecastVerbs()...)
+	all = append(all, outlookVerbs()...)
 	all = append(all, poolVerbs()...)
 	all = append(all, nodeVerbs()...)
 	all = append(all, maintenanceVerbs()...)

@@ -34,7 +34,7 @@ func TestHoldersThatUseNothing(t *testing.T) {
 		gang.Placements = append(gang.Placements, structs.RankPlacement{NodeID: name, Devices: []string{"d"}})
 	}
 	apply(structs.CommandJobSubmit, &structs.JobSubmit{Job: &structs.Job{
-		ID: "job", Name: "job", Project: "p", Type: structs.JobTypeTraining, Nodes: 2,
+		ID: "job", Name: "job", Project: "p", Type: structs.JobTypeTraining, Nodes: 2, TimeLimit: structs.Duration(time.Hour),
 		Distributed: structs.Distributed{Mode: structs.ModeNone}, Task: structs.Task{Driver: "exec", Command: "true"},
 		Resources: []structs.Resources{{CPU: 1, Memory: 1 << 20, Devices: []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: 1}}}},
 	}})
@@ -62,10 +62,16 @@ func TestHoldersThatUseNothing(t *testing.T) {
 	report(structs.AllocPrepared)
 	report(structs.AllocRunning)
 	want("while it runs", "")
-	rests(0, now)
+	rests(0, now.Add(-2*time.Minute))
 	want("with one idle rank", "")
-	rests(1, now)
+	rests(1, now.Add(-time.Minute))
 	want("with idle ranks", api.IdleCards)
+	listed := api.JobSummary{JobStatus: api.JobStatus{State: structs.JobRunning}}
+	view, _ := store.Snapshot().Job("job")
+	addUnused(store.Snapshot(), view.Job, &listed)
+	if listed.Idle != api.IdleCards || listed.IdleSince != now.Add(-time.Minute) || listed.LimitAt != now.Add(time.Hour) || listed.HeldUntil != 0 {
+		t.Errorf("in a list: %+v", listed)
+	}
 	rests(0, 0)
 	want("with a rank at work again", "")
 }

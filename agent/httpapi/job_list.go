@@ -47,8 +47,37 @@ func (h *jobHandlers) list(r *front.Request) (*api.JobList, error) {
 			JobStatus: explained(snapshot, job.ID, jobStatus(view.Status)),
 		}
 		out.Jobs[i].Wait = waitOf(r, snapshot, out.Jobs[i].Wait)
+		addUnused(snapshot, job, &out.Jobs[i])
 	}
 	return &out, nil
+}
+
+// addUnused adds to a job that holds something whether it uses it, and until when
+// it may have it.
+func addUnused(snapshot *state.Snapshot, job *structs.Job, out *api.JobSummary) {
+	over := out.State == structs.JobQueued || out.State.Terminal()
+	if over && (job.Debug == nil || out.State == structs.JobSucceeded) {
+		return
+	}
+	if !over {
+		if out.LimitAt = snapshot.LimitAt(job.ID); out.LimitAt != 0 {
+			out.TimeLimit = job.TimeLimit
+		}
+	}
+	if out.Idle = idleOf(snapshot, job.ID); out.Idle == "" {
+		return
+	}
+	looked := 0
+	for alloc := range snapshot.AllocsOfJob(job.ID) {
+		if looked++; looked > idleLook {
+			break
+		}
+		if alloc.Hold != nil {
+			out.HeldUntil = max(out.HeldUntil, alloc.Hold.Until)
+		} else if out.Idle == api.IdleCards && !alloc.Status.Terminal() {
+			out.IdleSince = max(out.IdleSince, alloc.IdleSince)
+		}
+	}
 }
 
 // passes reports whether a job passes the filters, of which empty ones pass all.

@@ -88,6 +88,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		usage:       usageHandlers{core: all, calls: calls, survey: asked},
 		queue:       queueHandlers{core: all, boards: c.Replica, futures: c.Replica},
 		forecasts:   &forecastHandlers{core: all, futures: c.Replica, admit: submissions.admit, protocol: c.Members.Protocol},
+		outlook:     &outlookHandlers{core: all, futures: c.Replica, boards: c.Replica},
 		events:      eventHandlers{all},
 		nodes:       nodeHandlers{core: all, members: c.Members, lapseGrace: c.LapseGrace},
 		devices:     deviceHandlers{core: all, calls: calls, survey: asked},

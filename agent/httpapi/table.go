@@ -15,6 +15,7 @@ type endpoints struct {
 	usage       usageHandlers
 	queue       queueHandlers
 	forecasts   *forecastHandlers
+	outlook     *outlookHandlers
 	events      eventHandlers
 	nodes       nodeHandlers
 	devices     deviceHandlers
@@ -89,6 +90,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.Read(t, api.QueueForecastRead, e.forecasts.queue)
 	front.Read(t, api.QueueTimeline, e.forecasts.timeline)
 	front.Read(t, api.QueueAccuracy, e.forecasts.accuracy)
+	front.Read(t, api.OutlookRead, e.outlook.read)
 	front.Write(t, api.QueueWhatIf, e.forecasts.whatIf)
 	front.WriteFrom(t, api.JobsForecast, e.submissions.offer, e.forecasts.ofOffer)
 	front.ReadOf(jobs, api.JobsForecastRead, e.forecasts.ofJob)

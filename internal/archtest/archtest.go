@@ -24,6 +24,7 @@ func House() []Room {
 		{"nomadlike/wire", 1},
 		{"nomadlike/predict", 1},
 		{"nomadlike/faults", 1},
+		{"nomadlike/load", 1},
 		{"nomadlike/placement/...", 1},
 		{"nomadlike/state", 2},
 		{"nomadlike/scheduler", 2},
@@ -64,7 +65,7 @@ type Ban struct {
 // Bans lists what storeys alone do not say.
 func Bans() []Ban {
 	pure := []string{
-		"nomadlike/structs", "nomadlike/structs/capacity", "nomadlike/scheduler", "nomadlike/launch", "nomadlike/predict", "nomadlike/placement", "nomadlike/placement/feasible",
+		"nomadlike/structs", "nomadlike/structs/capacity", "nomadlike/scheduler", "nomadlike/launch", "nomadlike/predict", "nomadlike/load", "nomadlike/placement", "nomadlike/placement/feasible",
 		"nomadlike/forecast", "nomadlike/faults", "nomadlike/state", "nomadlike/auth",
 	}
 	return []Ban{

@@ -135,6 +135,13 @@ type JobSummary struct {
 	Subjobs     int              `json:"subjobs"`
 	SubmittedAt structs.UnixNano `json:"submitted_at"`
 	JobStatus
+	// Idle tells why it uses nothing of what it holds: one of the words of
+	// JobRef.Idle; "": it may use it.
+	Idle      string           `json:"idle,omitempty"`
+	IdleSince structs.UnixNano `json:"idle_since,omitempty"` // with IdleCards
+	HeldUntil structs.UnixNano `json:"held_until,omitempty"` // when the last of its debug holds ends
+	LimitAt   structs.UnixNano `json:"limit_at,omitempty"`   // when the first of what runs of it reaches its time limit
+	TimeLimit structs.Duration `json:"time_limit,omitempty"` // with LimitAt
 }
 
 // NoteShownMax is how many characters of a job's note a list shows.

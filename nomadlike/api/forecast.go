@@ -112,6 +112,7 @@ func forecastRoutes() []Route {
 		QueueTimeline.route,
 		QueueAccuracy.route,
 		QueueWhatIf.route,
+		OutlookRead.route,
 	}
 }
 

@@ -4,8 +4,12 @@ import (
 	"cmp"
 	"slices"
 
+	"nomadlike/nomadlike/load"
 	"nomadlike/nomadlike/structs"
 )
+
+// LoadAhead is how far the spans of a drawing reach.
+const LoadAhead = 12 * structs.Duration(3600e9)
 
 // Drawing is what happens on every node, up to the horizon of the futures that
 // it was drawn from. It never changes: any number of goroutines may cut
@@ -13,6 +17,7 @@ import (
 type Drawing struct {
 	now, horizon structs.UnixNano
 	rows         []drawnRow // by id of the node
+	spans        []load.Span
 }
 
 // drawnRow is a node with all that happens on it.
@@ -37,6 +42,7 @@ func (f *Futures) Draw() *Drawing {
 	}
 	f.drawOccupancies(f.horizon, put)
 	f.drawReserved(f.horizon, put)
+	d.spans = d.spansOf()
 	for i := range d.rows {
 		row := &d.rows[i]
 		slices.SortStableFunc(row.bars, func(a, b Bar) int {
@@ -84,4 +90,50 @@ func (d *Drawing) Timeline(horizon structs.Duration, wanted func(*structs.Node) 
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// Spans is what is held of the nodes after the instant of the drawing, until
+// LoadAhead after it: the bars of its timeline, all of them, in cards. It is
+// shared, and must not be changed.
+func (d *Drawing) Spans() []load.Span { return d.spans }
+
+// spansOf makes spans of all bars.
+func (d *Drawing) spansOf() (spans []load.Span) {
+	begins := make(map[structs.AttemptKey]Bar) // the first of those that are foreseen
+	each := func(take func(node *structs.Node, bar *Bar)) {
+		for i := range d.rows {
+			for k := range d.rows[i].bars {
+				if bar := &d.rows[i].bars[k]; bar.From <= d.now.Add(LoadAhead.Std()) {
+					take(d.rows[i].node, bar)
+				}
+			}
+		}
+	}
+	each(func(node *structs.Node, bar *Bar) {
+		if bar.Kind == BarReserved {
+			return
+		}
+		span := load.Span{Node: node.ID, Kind: load.Used, Cards: bar.Devices, From: max(bar.From, d.now+1), To: bar.To}
+		if bar.Kind == BarForecast {
+			span.Kind = load.Foreseen
+			key := keyOf(bar.JobID, bar.Subjob)
+			if first, known := begins[key]; !known || bar.From < first.From {
+				begins[key] = *bar
+			}
+		}
+		spans = append(spans, span)
+	})
+	each(func(node *structs.Node, bar *Bar) {
+		if bar.Kind != BarReserved {
+			return
+		}
+		// Until its job starts, and with as many cards as that takes of a node; of one
+		// that is not seen to start, all that nobody else has.
+		span := load.Span{Node: node.ID, Kind: load.Reserved, Cards: len(node.Devices), From: max(bar.From, d.now+1)}
+		if first, known := begins[keyOf(bar.JobID, bar.Subjob)]; known {
+			span.Cards, span.To = first.Devices, first.From
+		}
+		spans = append(spans, span)
+	})
+	return spans
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"nomadlike/nomadlike/forecast"
+	"nomadlike/nomadlike/load"
 	"nomadlike/nomadlike/predict"
 	"nomadlike/nomadlike/scheduler"
 	"nomadlike/nomadlike/state"
@@ -122,6 +123,10 @@ func (p *ForecastSnapshot) OfJob(id string) iter.Seq[*forecast.Start] {
 func (p *ForecastSnapshot) Timeline(horizon structs.Duration, wanted func(*structs.Node) bool) outlook.Timeline {
 	return p.drawing.Timeline(horizon, wanted)
 }
+
+// Spans is what is held of the nodes after the instant of the forecast, for
+// forecast.LoadAhead. It is shared, and must not be changed.
+func (p *ForecastSnapshot) Spans() []load.Span { return p.drawing.Spans() }
 
 // runTimes is a model of run times that follows the state's past runs.
 type runTimes struct {

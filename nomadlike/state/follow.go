@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"sort"
 
@@ -68,6 +69,13 @@ func (s *Snapshot) EventsAfter(after structs.Cursor) ([]*structs.Event, uint64, 
 		}
 	}
 	return slices.Clip(events), meta.Index, nil
+}
+
+// RecentEvents iterates the events that are kept from a time on, oldest first.
+func (s *Snapshot) RecentEvents(since structs.UnixNano) iter.Seq[*structs.Event] {
+	ring := s.meta().ring
+	from := sort.Search(len(ring), func(i int) bool { return ring[i].Time >= since })
+	return slices.Values(slices.Clip(ring[from:]))
 }
 
 // NodeEventsMax bounds the history of one node.

@@ -82,3 +82,22 @@ func (s *Snapshot) DueAttempts(now structs.UnixNano, limit int) []structs.Attemp
 	}
 	return due
 }
+
+// limitLook bounds the subjobs at which LimitAt looks.
+const limitLook = 64
+
+// LimitAt is when the first subjob of a job that runs reaches its time limit; 0:
+// none has one. Of a batch with very many subjobs it looks at the first.
+func (s *Snapshot) LimitAt(jobID string) (soonest structs.UnixNano) {
+	looked := 0
+	for subjob := range s.Subjobs(jobID) {
+		if looked++; looked > limitLook {
+			break
+		}
+		row, ok := first[*attemptRow](s.db, tableAttempts, indexID, attemptKey(jobID, subjob.Index, subjob.Attempt))
+		if ok && row.Attempt.State == structs.AttemptRunning && row.Due > 0 && (soonest == 0 || row.Due < soonest) {
+			soonest = row.Due
+		}
+	}
+	return soonest
+}

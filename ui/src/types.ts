@@ -898,7 +898,11 @@ export interface JobSummary {
   counts: Record<string, number> | null
   exit_code: number
   finished_at?: string
+  held_until?: string
   id: string
+  idle?: string
+  idle_since?: string
+  limit_at?: string
   name: string
   nodes: number
   note?: string
@@ -914,6 +918,7 @@ export interface JobSummary {
   subjobs: number
   submitted_at: string | null
   tags?: string[]
+  time_limit?: string
   type: JobType
   user?: string
   vip?: boolean
@@ -1357,6 +1362,15 @@ export interface Nomination {
 export type Outcome = 'succeeded' | 'failed' | 'lost' | 'preempted' | 'stopped' | 'expired'
 export const outcomes: Outcome[] = ['succeeded', 'failed', 'lost', 'preempted', 'stopped', 'expired']
 
+export interface Outlook {
+  all: PoolLoad
+  at: string | null
+  could_start: Startable[] | null
+  now: number
+  pools: PoolLoad[] | null
+  times: (string | null)[] | null
+}
+
 export interface PastCA {
   fingerprint: string
   until: string | null
@@ -1447,6 +1461,17 @@ export interface PoolFloors {
 
 export interface PoolList {
   pools: PoolDetail[] | null
+}
+
+export interface PoolLoad {
+  away: number[] | null
+  counts_nodes?: boolean
+  foreseen: number[] | null
+  held: number[] | null
+  pool: string
+  reserved: number[] | null
+  total: number[] | null
+  used: number[] | null
 }
 
 export interface PoolShare {
@@ -1823,6 +1848,18 @@ export interface Start {
   user?: string
   verdict: Verdict
   wait?: WaitReason
+}
+
+export interface Startable {
+  free: number
+  half: number
+  kind: string
+  model: string
+  more?: boolean
+  most: number
+  node: number
+  single: number
+  whole: number
 }
 
 export interface StopOrder {

@@ -277,3 +277,43 @@ type Shift struct {
 	After   *When            `json:"after,omitempty"`  // nil: it does not wait after it
 	By      structs.Duration `json:"by"`               // P50 after less P50 before; 0 when either is not known
 }
+
+// Load is how full pools have been for some hours, and how full they are expected
+// to be for some more. Loads are those of the one future that is nearest to what
+// all futures say, as in a Timeline: jobs end and begin there at about their P50.
+type Load struct {
+	At    structs.UnixNano   `json:"at"`    // when somebody looked
+	Times []structs.UnixNano `json:"times"` // the instants that are counted
+	Now   int                `json:"now"`   // place of At among them: what stands behind it is foreseen
+	All   PoolLoad           `json:"all"`   // of all pools with cards; of all pools, when none has any
+	Pools []PoolLoad         `json:"pools"` // by name
+}
+
+// PoolLoad is how many cards of a pool there are, and for what, at each of the
+// times of a Load. A card counts once; those that are left of Total are free.
+type PoolLoad struct {
+	Pool        string `json:"pool"`                   // "": all
+	CountsNodes bool   `json:"counts_nodes,omitempty"` // it has no cards: nodes are counted
+	Total       []int  `json:"total"`
+	Used        []int  `json:"used"`     // by jobs; behind now, by those that run now
+	Held        []int  `json:"held"`     // by ranks that have failed and are held for people to look at
+	Foreseen    []int  `json:"foreseen"` // by jobs that wait now, from the start that is forecast
+	Away        []int  `json:"away"`     // not to be had: of nodes that are away or take no work, or not well
+	Reserved    []int  `json:"reserved"` // kept free for jobs that wait
+}
+
+// Startable is how many jobs would start at once, of those that ask for cards of
+// one model on one node and for nothing else beyond its defaults: how many with
+// whole nodes, or with half nodes, or with single cards.
+type Startable struct {
+	Kind   string `json:"kind"`
+	Model  string `json:"model"`
+	Node   int    `json:"node"`   // cards of a whole node: what most nodes of the model have
+	Free   int    `json:"free"`   // cards that are well and held by nobody, also of nodes that take no work
+	Most   int    `json:"most"`   // cards on one node that one job would get
+	Whole  int    `json:"whole"`  // jobs with Node cards
+	Half   int    `json:"half"`   // jobs with half as many, where that is more than one
+	Single int    `json:"single"` // jobs with one card
+	// More says that more than SubjobsMax of a kind would start.
+	More bool `json:"more,omitempty"`
+}
