@@ -8,8 +8,8 @@ import { startAgent } from './agent.mjs'
 import { cards, signedIn } from './views.mjs'
 
 const words = {
-  en: { home: 'Home', running: '1 running, 2 waiting.', needs: '2 need you.', failed: 'failed', lines: 'Last lines', queue: 'Queue', menu: 'Pages', cards: 'Cards', keys: 'Keys', free: '2 free', lesson: 'Your jobs are listed here', none: '0 running, 0 waiting.', ends: 'Probably ends' },
-  zh: { home: '首页', running: '1 个运行中，2 个排队中。', needs: '2 个需要您处理。', failed: '错误', lines: '查看末尾日志', queue: '队列', menu: '页面', cards: '加速卡', keys: '快捷键', free: '空闲 2', lesson: '这里会列出您的任务', none: '0 个运行中，0 个排队中。', ends: '预计' },
+  en: { home: 'Home', running: '1 running, 2 waiting.', needs: '2 need you.', failed: 'failed', lines: 'Last lines', queue: 'Queue', menu: 'Pages', cards: 'Cards', keys: 'Keys', free: '2 free', lesson: 'Your jobs are listed here', none: '0 running, 0 waiting.', ends: 'Probably ends', could: 'Could start now' },
+  zh: { home: '首页', running: '1 个运行中，2 个排队中。', needs: '2 个需要您处理。', failed: '错误', lines: '查看末尾日志', queue: '队列', menu: '页面', cards: '加速卡', keys: '快捷键', free: '空闲 2', lesson: '这里会列出您的任务', none: '0 个运行中，0 个排队中。', ends: '预计', could: '现在可启动' },
 }
 const file = (name, count, command) => `job "${name}" {
   time_limit       = "4h"
@@ -56,6 +56,15 @@ export async function home(browser, binary, inspect) {
       await page.getByRole('heading', { name: w.needs }).waitFor()
       await page.locator('.jobrow', { hasText: 'trains' }).locator('.state-running').waitFor()
       await page.locator('.load svg').waitFor()
+      // The page, the command line and the API say the same: all three read one answer.
+      const told = JSON.parse(await agent.cliAs(token, 'outlook', '-json'))
+      const now = (series) => series[told.now]
+      assert.equal(now(told.all.used), 6, 'six cards are used')
+      assert.equal(now(told.all.total), 8)
+      assert.equal(told.could_start.length, 1, 'one model of cards')
+      const [start] = told.could_start
+      await page.getByRole('region', { name: w.could }).locator('.big', { hasText: new RegExp(`^${start.most} `) }).waitFor()
+      assert.match(await page.locator('.load svg').getAttribute('aria-label'), /6/)
       await page.locator('.need', { hasText: 'breaks' }).getByRole('link', { name: w.lines }).waitFor()
       const rail = page.getByRole('navigation', { name: w.menu })
       await rail.getByText(w.free).waitFor()

@@ -21,7 +21,7 @@
       document.head.append(link)
     }
   }
-  const first = { home: ['/v1/nodes?limit=1000', '/v1/queue/timeline?hours=12', '/v1/queue?forecast=true&limit=1000'], jobs: ['/v1/jobs?limit=60'], cluster: ['/v1/nodes?limit=1000'] }[page] ?? []
+  const first = { home: ['/v1/nodes?limit=1000', '/v1/queue/timeline?hours=12', '/v1/queue?forecast=true&limit=1000', '/v1/outlook'], jobs: ['/v1/jobs?limit=60'], cluster: ['/v1/nodes?limit=1000'] }[page] ?? []
   globalThis.early = {}
   // A script or style sheet that did not come leaves an empty page: the
   // browser gives a fetch up when an address of the machine comes or goes. The

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
-import { doneOf, endsOf, liveOf, loadOf, needsOf } from '../src/parts/mine'
+import { doneOf, endsOf, liveOf, needsOf } from '../src/parts/mine'
+import { band, hours, layersOf } from '../src/parts/load'
 import { endsText } from '../src/parts/jobrow'
 import { beside, grouped, groupOf } from '../src/pages/jobs'
-import { freeCards, notesOf } from '../src/pages/home'
+import { bestOf, freeCards, longerLimit, nearlyUsed, notesOf } from '../src/pages/home'
 import type { AutopilotHealth, JobState, JobSummary, NodeSummary, QueueEntry, Timeline } from '../src/types'
 
 const at = (minutes: number) => new Date(Date.UTC(2026, 10, 24, 8, minutes)).toISOString()
@@ -48,12 +49,39 @@ test('progress is by subjobs, or by time against the likely end, and is never fu
   expect(doneOf({ job: runs }, ms(40)), 'nobody knows').toBeUndefined()
 })
 
-test('the load is the sum of the bars at every step', () => {
-  const { steps, total, cards } = loadOf(timeline)
-  expect([total, cards]).toEqual([16, true])
-  expect(steps.map((step) => [(step.at - ms(0)) / 60_000, step.running, step.foreseen])).toEqual([[10, 18, 0], [30, 16, 0], [60, 8, 4], [90, 0, 4], [120, 0, 0], [730, 0, 0]])
-  const plain = loadOf({ ...timeline, rows: [{ node: 'n', node_id: 'n', pool: 'a', bars: [bar('x', 'running', 0, 60, 0)] }] })
-  expect([plain.total, plain.cards, plain.steps[0]!.running]).toEqual([1, false, 1])
+test('what holds and does nothing, what is held, and what its limit will end', () => {
+  const now = ms(30)
+  const jobs = [
+    job('rests', 'running', { idle: 'cards', idle_since: at(10) }), job('look', 'failed', { finished_at: at(20), held_until: at(60), idle: 'held' }), job('looked', 'failed', { finished_at: at(25), held_until: at(29) }),
+    job('train', 'running', { limit_at: at(90) }), job('long', 'running', { limit_at: at(95) }), job('dev', 'running', { type: 'dev', limit_at: at(90) }), job('next', 'queued', { limit_at: at(90) }),
+  ]
+  const ends = new Map(['train', 'long', 'dev', 'next'].map((id) => [id, { p50: ms(90), p90: ms(110) }]))
+  expect(needsOf(jobs, now, ends).map(({ job: { name }, need }) => `${name} ${need}`).sort()).toEqual(['look held', 'looked failed', 'rests idle', 'train limit'])
+  expect(needsOf(jobs, now).some(({ need }) => need === 'limit'), 'without a forecast nobody knows').toBe(false)
+  expect(longerLimit(job('train', 'running', { limit_at: at(90), time_limit: '1h30m0s' }))).toEqual({ text: '3h', until: ms(180) })
+  expect(longerLimit(job('week', 'running', { limit_at: at(90), time_limit: '168h0m0s' })).text).toBe('192h')
+})
+
+test('a quota is nearly used when a tenth is left', () => {
+  const quota = (held: number, maximum?: number, guaranteed?: number) => ({ kind: 'nvidia/gpu', held, maximum, guaranteed })
+  expect(nearlyUsed([quota(9, 10), quota(8, 10), quota(0, 0), quota(4, undefined, 4), quota(3)] as never).map((one) => one.held)).toEqual([9, 4])
+})
+
+test('the layers of the load stand on each other, and what is away hangs from the top', () => {
+  const layers = layersOf({ pool: '', total: [8, 8], used: [4, 2], held: [1, 0], foreseen: [0, 3], away: [2, 1], reserved: [0, 0] })
+  expect(layers).toEqual({ used: [[0, 0], [4, 2]], held: [[4, 2], [5, 2]], foreseen: [[5, 2], [5, 5]], away: [[6, 7], [8, 8]] })
+  expect(band([0, 10, 20], [0, 0, 0], [4, 2, 2]), 'what is known at an instant holds until the next').toBe('M0.0,4.0L10.0,4.0L10.0,2.0L20.0,2.0L20.0,2.0L20.0,0.0L20.0,0.0L10.0,0.0L10.0,0.0L0.0,0.0Z')
+})
+
+test('hours are named that are full on the clock of the reader', () => {
+  const from = new Date(2026, 10, 24, 8, 7).getTime()
+  expect(hours(from, from + 24 * 3_600_000, 6).map((time) => new Date(time).getHours())).toEqual([12, 18, 0, 6])
+})
+
+test('the best that could start is the most cards on one node', () => {
+  const model = (name: string, most: number) => ({ kind: 'nvidia/gpu', model: name, node: 8, free: most, most, whole: 0, half: 0, single: most })
+  expect(bestOf([model('a', 2), model('b', 4), model('c', 4)])?.model).toBe('b')
+  expect(bestOf([])).toBeUndefined()
 })
 
 test('the list has what runs first, then what waits, then what is over', () => {

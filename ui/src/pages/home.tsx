@@ -1,20 +1,21 @@
 import { useQuery } from '@tanstack/react-query'
-import { useMemo } from 'react'
+import { lazy, Suspense, useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link } from 'react-router'
 import { ApiError, get, part } from '../api'
-import { clock, dateTime, millis, since } from '../format'
+import { clock, dateTime, lengthOf, millis, since, span } from '../format'
 import { reasonText } from '../i18n'
 import { JobRow, endsText } from '../parts/jobrow'
-import { hoursAhead, timelineQuery } from '../parts/lists'
+import { Button, Pick } from '../parts/controls'
+import { outlookQuery, timelineQuery } from '../parts/lists'
 import { Load } from '../parts/load'
-import { liveOf, needsOf, type Live, type Need } from '../parts/mine'
+import { endsOf, liveOf, needsOf, type Ends, type Live, type Need } from '../parts/mine'
 import { freeOf, poolsQuery } from '../parts/rail'
 import { Failed, failing, Loading, useNow, useTitle, WordTag } from '../parts/states'
 import { cellsOf, Wall } from '../parts/wall'
 import { useRights } from '../rights'
 import { useSession } from '../shell'
-import type { AutopilotHealth, JobList, JobSummary, NodeSummary, ProjectDetail, Queue } from '../types'
+import type { AutopilotHealth, JobList, JobSummary, NodeSummary, Outlook, ProjectDetail, Queue, Startable } from '../types'
 import { nodesQuery } from './cluster'
 
 const newest = 200 // of one's jobs, the page looks at as many
@@ -43,10 +44,15 @@ export function Home() {
   const now = useNow(5000)
   const jobs = useQuery({ queryKey: ['jobs', 'mine', user], refetchInterval: 30_000, queryFn: ({ signal }) => mineOf(user, signal) })
   const timeline = useQuery(timelineQuery)
+  const outlook = useQuery(outlookQuery)
+  const [pool, setPool] = useState('')
   const queue = useQuery({ queryKey: ['queue'], refetchInterval: 15_000, queryFn: ({ signal }) => get<Queue>('/v1/queue?forecast=true&limit=1000', signal).then((q) => q.entries ?? []) })
   const nodes = useQuery({ ...nodesQuery, refetchInterval: 30_000 })
   const live = useMemo(() => liveOf(jobs.data ?? [], timeline.data, queue.data), [jobs.data, timeline.data, queue.data])
-  const needs = useMemo(() => needsOf(jobs.data ?? [], now), [jobs.data, now])
+  const project = session?.project || 'default'
+  const near = nearlyUsed(useProject(project).data?.quotas ?? [])
+  const ends = useMemo(() => endsOf(timeline.data), [timeline.data])
+  const needs = useMemo(() => needsOf(jobs.data ?? [], now, ends), [jobs.data, now, ends])
   if (failing(jobs)) return <div className="page"><Failed error={jobs.error} retry={() => void jobs.refetch()} /></div>
   if (!jobs.data) return <Loading />
   const running = live.filter(({ job }) => job.state !== 'queued')
@@ -62,8 +68,8 @@ export function Home() {
       <div className="keycards">
         <Running running={running} now={now} />
         <Waiting waiting={waiting} now={now} />
-        <Free nodes={nodes.data} />
-        <Quota project={session?.project || 'default'} />
+        <CouldStart outlook={outlook.data} nodes={nodes.data} />
+        <Quota project={project} />
       </div>
       <div className="home-split">
         <section className="card" aria-label={t('home.mine')}>
@@ -73,15 +79,17 @@ export function Home() {
         </section>
         <section className="card home-needs" aria-label={t('home.needs_you')}>
           <h2>{t('home.needs_you')}</h2>
-          {needs.length === 0 && <p className="quiet">{t('home.needs_none')}</p>}
-          {needs.slice(0, needsMax).map(({ job, need }) => <NeedOf key={job.id} job={job} need={need} now={now} />)}
+          {needs.length + near.length === 0 && <p className="quiet">{t('home.needs_none')}</p>}
+          {needs.slice(0, needsMax).map(({ job, need }) => <NeedOf key={job.id} job={job} need={need} now={now} ends={ends.get(job.id)} />)}
+          {needs.length > needsMax && <p className="quiet">{t('home.more', { count: needs.length - needsMax })}</p>}
+          {near.map((quota) => <div className="need" key={quota.kind + quota.model}><p><WordTag tone="busy">{t('home.quota_near')}</WordTag> {t('home.quota_most', { held: quota.held ?? 0, most: mostOf(quota), kind: quota.model || quota.kind })}</p></div>)}
           {(session?.role === 'admin' || session?.role === 'operator') && <ClusterNeeds nodes={nodes.data} />}
         </section>
       </div>
       <div className="home-split">
-        <section className="card" aria-label={t('home.load', { count: hoursAhead })}>
-          <header className="bar"><h2>{t('home.load', { count: hoursAhead })}</h2><span className="grow" /><Link to="/queue">{t('menu.queue')}</Link></header>
-          {failing(timeline) ? <Failed error={timeline.error} /> : timeline.data ? <Load timeline={timeline.data} /> : <div className="load-room" />}
+        <section className="card" aria-label={t('home.load')}>
+          <header className="bar"><h2>{t('home.load')}</h2><span className="grow" />{(outlook.data?.pools?.length ?? 0) > 1 && <Pick label={t('home.load_all')} value={pool} change={setPool} options={outlook.data!.pools!.map((one) => ({ value: one.pool, label: one.pool }))} />}<Link to="/queue">{t('menu.queue')}</Link></header>
+          {failing(outlook) ? <Failed error={outlook.error} retry={() => void outlook.refetch()} /> : outlook.data ? <Load outlook={outlook.data} pool={pool} /> : <div className="load-room" />}
         </section>
         <section className="card" aria-label={t('menu.cluster')}>
           <header className="bar"><h2>{t('menu.cluster')}</h2><span className="grow" /><Link to="/cluster">{t('home.nodes', { count: nodes.data?.length ?? 0 })}</Link></header>
@@ -133,14 +141,24 @@ function Waiting({ waiting, now }: { waiting: Live[]; now: number }) {
   )
 }
 
-// Free is what stands idle now: the most cards of one node, and all by model.
-function Free({ nodes }: { nodes?: NodeSummary[] }) {
+// CouldStart is what would start at once, as the scheduler tried it: on one node, and
+// of each model with whole nodes, half nodes and single cards. Without cards it is
+// the nodes that stand idle, and where nobody could try it, the cards that do.
+function CouldStart({ outlook, nodes }: { outlook?: Outlook; nodes?: NodeSummary[] }) {
   const { t } = useTranslation()
+  const tried = outlook?.could_start
   const free = useMemo(() => freeCards(nodes ?? []), [nodes])
+  const best = bestOf(tried ?? [])
   return (
-    <section className="card key" aria-label={t('home.card_free')}>
-      <h2>{t('home.card_free')}</h2>
-      {free.cards ? (
+    <section className="card key" aria-label={t(tried?.length ? 'home.could_start' : 'home.card_free')}>
+      {!!tried?.length && <span className="quiet aside">{t('menu.free', { count: tried.reduce((sum, one) => sum + one.free, 0) })}</span>}
+      <h2>{t(tried?.length ? 'home.could_start' : 'home.card_free')}</h2>
+      {best ? (
+        <>
+          <p className="big">{best.most} <small>{best.most ? t('home.on_one_node', { model: best.model }) : t('home.cards', { count: 0 })}</small></p>
+          {best.most ? tried!.slice(0, 3).map((one) => <p className="quiet" key={one.kind + one.model}>{sizesText(t, one)}</p>) : <p className="quiet">{t('home.starts_none')}</p>}
+        </>
+      ) : free.cards ? (
         <>
           <p className="big">{free.most.count} <small>{t('home.on_one_node', { model: free.most.model })}</small></p>
           <p className="quiet">{free.models.map(([model, count]) => `${count} × ${model}`).join(' · ') || t('home.all_held')}</p>
@@ -153,6 +171,19 @@ function Free({ nodes }: { nodes?: NodeSummary[] }) {
       )}
     </section>
   )
+}
+
+// bestOf is the model of which one job would get most cards on one node.
+export const bestOf = (list: Startable[]): Startable | undefined => list.reduce<Startable | undefined>((best, one) => (!best || one.most > best.most ? one : best), undefined)
+
+// sizesText is what could start of a model: whole nodes, half nodes, single cards.
+export function sizesText(t: T, one: Startable): string {
+  const jobs = (count: number) => `${count}${one.more && count >= 512 ? '+' : ''}`
+  if (!one.single) return t('home.sizes_none', { model: one.model })
+  const sizes = [t('home.sizes_single', { jobs: jobs(one.single) })]
+  if (one.half) sizes.unshift(t('home.sizes', { jobs: jobs(one.half), cards: Math.floor(one.node / 2) }))
+  if (one.whole && one.node > 1) sizes.unshift(t('home.sizes', { jobs: jobs(one.whole), cards: one.node }))
+  return t('home.sizes_of', { model: one.model, sizes: sizes.join(t('home.sizes_or')) })
 }
 
 // freeCards counts the cards that a job could be given as far as nodes go: well,
@@ -182,9 +213,20 @@ const nothing = { quotas: [], held: {} } as unknown as ProjectDetail
 // heldCards are the cards that a project holds, by model; cores and memory are held too.
 const heldCards = (held: ProjectDetail['held']) => Object.entries(held ?? {}).reduce((sum, [kind, count]) => sum + (kind.includes('/') ? count : 0), 0)
 
+// useProject reads what a project may hold and holds.
+const useProject = (project: string) =>
+  useQuery({ queryKey: ['projects', project], retry: false, refetchInterval: 60_000, queryFn: ({ signal }) => get<ProjectDetail>('/v1/projects/' + part(project), signal).catch((error: unknown) => { if (error instanceof ApiError && error.status === 404) return nothing; throw error }) })
+
+const nearly = 0.9
+
+// nearlyUsed are the quotas of which little is left.
+export const nearlyUsed = (quotas: ProjectDetail['quotas']) => (quotas ?? []).filter((quota) => mostOf(quota) > 0 && (quota.held ?? 0) >= nearly * mostOf(quota))
+
+const mostOf = (quota: { maximum?: number | null; guaranteed?: number }) => quota.maximum ?? quota.guaranteed ?? 0
+
 function Quota({ project }: { project: string }) {
   const { t } = useTranslation()
-  const read = useQuery({ queryKey: ['projects', project], retry: false, refetchInterval: 60_000, queryFn: ({ signal }) => get<ProjectDetail>('/v1/projects/' + part(project), signal).catch((error: unknown) => { if (error instanceof ApiError && error.status === 404) return nothing; throw error }) })
+  const read = useProject(project)
   const pools = useQuery({ ...poolsQuery, retry: false, staleTime: 30_000 }).data ?? []
   const all = pools.reduce((sum, pool) => sum + pool.devices, 0)
   const free = pools.reduce((sum, pool) => sum + freeOf(pool.models ?? []), 0)
@@ -212,20 +254,47 @@ function Quota({ project }: { project: string }) {
   )
 }
 
-function NeedOf({ job, need, now }: { job: JobSummary; need: Need; now: number }) {
+const DeedDialog = lazy(() => import('../parts/actions').then((actions) => ({ default: actions.DeedDialog })))
+
+const needTones: Record<Need, string> = { failed: 'failed', expired: 'expired', never: 'failed', paused: 'paused', idle: 'paused', held: 'held', limit: 'paused' }
+
+const day = 24 * 3_600_000
+
+// longerLimit is the limit of a job that is given longer: as long again as it has, and
+// a day more at most.
+export function longerLimit(job: JobSummary): { text: string; until: number } {
+  const limit = lengthOf(job.time_limit ?? '')
+  const hours = Math.ceil((limit + Math.min(limit, day)) / 3_600_000)
+  return { text: `${hours}h`, until: millis(job.limit_at) + hours * 3_600_000 - limit }
+}
+
+// whyText is the sentence about what is wrong with a job.
+function whyText(t: T, job: JobSummary, need: Need, now: number, ends?: Ends): string {
+  if (need === 'idle') return t('home.why_idle', { time: since(job.idle_since, null, now) })
+  if (need === 'held') return t('home.why_held', { time: clock(job.held_until, now), span: span(millis(job.held_until) - now), reason: reasonText(job.reason) })
+  if (need === 'limit') return t('home.why_limit', { time: clock(job.limit_at, now), ends: ends ? endsText(t, ends, now) : '' })
+  return reasonText(need === 'never' ? job.wait : job.reason)
+}
+
+function NeedOf({ job, need, now, ends }: { job: JobSummary; need: Need; now: number; ends?: Ends }) {
   const { t } = useTranslation()
   const may = useRights()
-  const why = reasonText(need === 'never' ? job.wait : job.reason)
+  const [deed, setDeed] = useState<'limit' | 'stop'>()
+  const why = whyText(t, job, need, now, ends)
+  const longer = longerLimit(job)
   return (
     <div className="need">
-      <p><span className={'tag state-' + { failed: 'failed', expired: 'expired', never: 'failed', paused: 'paused' }[need]}>{t('home.need_' + need)}</span> <Link to={'/jobs/' + job.id}><strong>{job.name}</strong></Link> <span className="quiet" title={dateTime(job.finished_at)}>{job.finished_at && t('home.ago', { time: since(job.finished_at, null, now) })}</span></p>
+      <p><span className={'tag state-' + needTones[need]}>{t('home.need_' + need)}</span> <Link to={'/jobs/' + job.id}><strong>{job.name}</strong></Link> <span className="quiet" title={dateTime(job.finished_at)}>{job.finished_at && t('home.ago', { time: since(job.finished_at, null, now) })}</span></p>
       {why && <p className="quiet">{why}</p>}
       <p className="bar">
         {(need === 'failed' || need === 'expired') && <Link className="button" to={`/jobs/${job.id}/logs`}>{t('home.last_lines')}</Link>}
         {need === 'never' && <Link className="button" to={'/jobs/' + job.id}>{t('home.what_helps')}</Link>}
-        {need === 'paused' && <Link className="button" to={'/jobs/' + job.id}>{t('home.open')}</Link>}
-        {need !== 'paused' && may('submit') && <Link className="button" to={'/jobs/new?clone=' + job.id}>{t('deed.clone')}</Link>}
+        {need === 'limit' && may('submit') && <Button small onClick={() => setDeed('limit')}>{t('home.extend', { time: clockOf(longer.until, now) })}</Button>}
+        {(need === 'paused' || need === 'idle' || need === 'held' || need === 'limit') && <Link className="button" to={'/jobs/' + job.id}>{t('home.open')}</Link>}
+        {need === 'idle' && may('submit') && <Button small onClick={() => setDeed('stop')}>{t('deed.stop')}</Button>}
+        {(need === 'failed' || need === 'expired' || need === 'never') && may('submit') && <Link className="button" to={'/jobs/new?clone=' + job.id}>{t('deed.clone')}</Link>}
       </p>
+      {deed && <Suspense><DeedDialog deed={deed} jobs={[job]} close={() => setDeed(undefined)} first={deed === 'limit' ? { limit: longer.text } : undefined} /></Suspense>}
     </div>
   )
 }

@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
 import { allJobs, get } from '../api'
 import { failing } from './states'
-import type { JobList, JobSummary, Timeline } from '../types'
+import type { JobList, JobSummary, Outlook, Timeline } from '../types'
 
 // The list of jobs, which several pages read and the event stream keeps current.
 export const useJobs = (enabled = true) => useQuery({ queryKey: ['jobs'], enabled, queryFn: ({ signal }) => allJobs(signal), refetchInterval: 60_000 })
@@ -33,10 +33,18 @@ export function useJobsSoon() {
   return { jobs: all.data ?? first.data, partial: all.data === undefined, error: failing({ error: all.error, data: all.data ?? first.data }), retry: () => void all.refetch() }
 }
 
-// The next hours of the nodes, as home draws them and as jobs say when they end.
+// The next hours of the nodes, as jobs say when they end.
 export const hoursAhead = 12
 export const timelineQuery = {
   queryKey: ['queue', 'timeline', '', hoursAhead],
   refetchInterval: 30_000,
   queryFn: ({ signal }: { signal: AbortSignal }) => get<Timeline>(`/v1/queue/timeline?hours=${hoursAhead}`, signal),
+}
+
+// How full the pools were and will be, and what could start now, as nomadlike
+// outlook tells it.
+export const outlookQuery = {
+  queryKey: ['queue', 'outlook'],
+  refetchInterval: 30_000,
+  queryFn: ({ signal }: { signal: AbortSignal }) => get<Outlook>('/v1/outlook', signal),
 }

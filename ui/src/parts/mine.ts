@@ -17,7 +17,7 @@ export interface Live {
   place?: number // in its queue
 }
 
-export type Need = 'failed' | 'expired' | 'never' | 'paused'
+export type Need = 'failed' | 'expired' | 'never' | 'paused' | 'idle' | 'held' | 'limit'
 
 const over: JobSummary['state'][] = ['succeeded', 'failed', 'stopped', 'expired']
 const needFor = 24 * 3_600_000 // milliseconds that an end is news
@@ -49,16 +49,24 @@ export function liveOf(jobs: JobSummary[], timeline?: Timeline, queue: QueueEntr
   return live.sort((a, b) => Number(a.job.state === 'queued') - Number(b.job.state === 'queued') || soon(a) - soon(b) || a.job.name.localeCompare(b.job.name))
 }
 
+// cutShort tells whether the time limit of a job that runs probably ends it: its
+// likely end is not before that. What only runs until somebody ends it is not cut.
+export const cutShort = (job: JobSummary, ends?: Ends): boolean => job.type !== 'dev' && !!job.limit_at && !!ends?.p50 && ends.p50 >= millis(job.limit_at) - 60_000
+
 // needsOf are the jobs that want their owner, the newest first: what failed or ran
-// into its limit within a day, what can never start, what stands still and holds.
-export function needsOf(jobs: JobSummary[], now: number): { job: JobSummary; need: Need }[] {
+// into its limit within a day, or is held to be looked at; what can never start;
+// what holds and does nothing; and what its limit will end before it is done.
+export function needsOf(jobs: JobSummary[], now: number, ends?: Map<string, Ends>): { job: JobSummary; need: Need }[] {
   return jobs
     .flatMap((job): { job: JobSummary; need: Need }[] => {
       const news = now - millis(job.finished_at) < needFor
+      if (millis(job.held_until) > now) return [{ job, need: 'held' }]
       if (job.state === 'failed' && news) return [{ job, need: 'failed' }]
       if (job.state === 'expired' && news) return [{ job, need: 'expired' }]
       if (job.state === 'queued' && job.wait?.never) return [{ job, need: 'never' }]
       if (job.state === 'paused') return [{ job, need: 'paused' }]
+      if (job.idle === 'cards') return [{ job, need: 'idle' }]
+      if (job.state === 'running' && cutShort(job, ends?.get(job.id))) return [{ job, need: 'limit' }]
       return []
     })
     .sort((a, b) => millis(b.job.finished_at ?? b.job.submitted_at) - millis(a.job.finished_at ?? a.job.submitted_at))
@@ -71,33 +79,4 @@ export function doneOf({ job, ends }: Live, now: number): { share: number; byTim
   const began = millis(job.started_at)
   if (!began || !ends?.p50 || ends.p50 <= began) return undefined
   return { share: Math.min(0.99, Math.max(0, (now - began) / (ends.p50 - began))), byTime: true }
-}
-
-// A Step of the load: so many cards from a time on.
-export interface Step {
-  at: number
-  running: number
-  foreseen: number // beyond those: jobs that wait, as forecast
-}
-
-// loadOf is how many cards are held from now to the timeline's end, by jobs that
-// run and by those whose start is foreseen; of a cluster without cards, how many
-// ranks stand on nodes.
-export function loadOf(timeline: Timeline): { steps: Step[]; total: number; cards: boolean } {
-  const rows = timeline.rows ?? []
-  const total = rows.reduce((sum, row) => sum + (row.devices ?? 0), 0)
-  const cards = total > 0
-  const from = millis(timeline.from)
-  const to = millis(timeline.to)
-  const bars = barsOf(timeline).filter((bar) => !cards || (bar.devices ?? 0) > 0)
-  const marks = [...new Set([from, to, ...bars.flatMap((bar) => [millis(bar.from), millis(bar.to) || to])])].filter((at) => at >= from && at <= to).sort((a, b) => a - b)
-  const steps = marks.map((at): Step => {
-    const step = { at, running: 0, foreseen: 0 }
-    for (const bar of bars) {
-      if (millis(bar.from) > at || (millis(bar.to) || Infinity) <= at) continue
-      step[bar.kind === 'running' ? 'running' : 'foreseen'] += cards ? bar.devices! : 1
-    }
-    return step
-  })
-  return { steps, total: cards ? total : rows.length, cards }
 }
