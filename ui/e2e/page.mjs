@@ -13,6 +13,7 @@ import { startAgent, visit } from './agent.mjs'
 import { attacks } from './attacks.mjs'
 import { away } from './away.mjs'
 import { guides } from './guides.mjs'
+import { cardsOfAnySize } from './cards.mjs'
 import { home } from './home.mjs'
 import { job } from './job.mjs'
 import { eventToPixel, firstView, large } from './measures.mjs'
@@ -307,6 +308,7 @@ try {
   }
   if (wanted('away')) for (const lang of ['en', 'zh']) await away(browser, options.binary, lang, inspect)
   if (wanted('views')) await views(browser, options.binary, inspect)
+  if (wanted('cards')) await cardsOfAnySize(browser, agent, token, inspect)
   if (wanted('home')) await home(browser, options.binary, inspect)
   if (wanted('job')) await job(browser, options.binary, inspect)
   if (wanted('rights')) await rights(browser, options.binary, inspect)

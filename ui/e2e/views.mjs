@@ -68,7 +68,7 @@ async function wall(browser, agent, token, lang, inspect) {
     return told && Number(told[2]) === count
   }, [w.wall.source, count])
   await held(0)
-  const [x, y] = [4 + 8, 4 + 13 + 8] // within the first card
+  const [x, y] = [4 + 8, 26 + 4 + 14 + 8] // within the first card, below the names of its pool and its node
   const free = await drawnAt(page, x, y)
   const name = 'wall-' + lang
   await submit(agent, name, 8)

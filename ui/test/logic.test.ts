@@ -10,14 +10,15 @@ import { linesOf, namesOf } from '../src/parts/training'
 import { colour, differing, errorLine, merged, timed, visible } from '../src/parts/logs'
 import { matching } from '../src/parts/palette'
 import { boxes, lanes, tops } from '../src/parts/timeline'
-import { cellsOf, layout, shortened } from '../src/parts/wall'
+import { atMoment, cellsOf, counted, groupsOf, keeps as keepsTile, largestGang, planOf, sumsOf } from '../src/parts/cells'
+import { cellAt, shortened } from '../src/parts/wall'
 import { keeps, readFilter } from '../src/parts/filters'
 import { nextOrder, sorted, widthsOf, windowOf } from '../src/parts/grid'
 import { segments } from '../src/pages/job/strip'
 import { stepOf } from '../src/pages/job/truth'
-import { keepsNode } from '../src/pages/cluster'
+import { second, sentence } from '../src/pages/cluster'
 import { heldText, lineOf } from '../src/pages/create'
-import type { Attempt, Bar, DeviceState, Event, JobSummary, NodeSummary, RankUsage, Timeline } from '../src/types'
+import type { Attempt, AvailableNode, Bar, Event, JobSummary, NodeDevices, NodeSummary, RankUsage, Timeline } from '../src/types'
 
 test('Chinese comes first when the browser asks for it', () => {
   expect(preferred(['zh-CN', 'en'], null)).toBe('zh')
@@ -197,12 +198,57 @@ test('the step is that of the newest attempt', () => {
   expect(stepOf(undefined, undefined)).toBeUndefined()
 })
 
-test('nodes are found by what their cards do', () => {
-  const node = { id: 'n', name: 'n', status: 'ready', used: { allocs: 1, devices: { a: 'x' } }, devices: ['a', 'b', 'c', 'd', 'e'].map((id, index) => ({ id, index, healthy: true, model: 'H800' })) } as unknown as NodeSummary
-  const measured = [{ id: 'a', owner: { user: 'ann' }, gauges: { utilization_ratio: 0 } }, { id: 'b', gauges: { utilization_ratio: 0 } }] as unknown as DeviceState[]
-  const busy = [{ ...measured[0]!, gauges: { utilization_ratio: 0.9 } }]
-  expect(['', 'mine', 'unused', 'idle', 'fault', 'free4', 'H800', 'A100'].filter((show) => keepsNode(node, show, measured, 'ann'))).toEqual(['', 'mine', 'unused', 'free4', 'H800'])
-  expect(keepsNode(node, 'mine', measured, 'li') || keepsNode(node, 'mine', measured) || keepsNode(node, 'unused', busy) || keepsNode(node, 'unused', [{ ...measured[0]!, gauges: undefined }])).toBe(false)
+const fleet = (nodes: number, cards: number, change: (i: number, d: number) => Partial<{ used: boolean; sick: boolean }> = () => ({}), more: (i: number) => object = () => ({})) =>
+  Array.from({ length: nodes }, (_, i) => ({
+    id: `n${i}`, name: `gpu-${i}`, pool: 'train', status: 'ready', eligibility: 'eligible', capacity: { cpu: 1, memory: 1 },
+    used: { cpu: 0, memory: 0, allocs: 1, devices: Object.fromEntries(Array.from({ length: cards }, (_, d) => [d, d]).filter(([, d]) => change(i, d!).used).map(([, d]) => [`d${d}`, 'a'])) },
+    devices: Array.from({ length: cards }, (_, d) => ({ id: `d${d}`, index: d, kind: 'nvidia/gpu', model: 'H800', memory: 1, healthy: !change(i, d).sick, numa_node: 0 })), ...more(i),
+  }) as unknown as NodeSummary)
+
+test('questions that people ask of the wall', () => {
+  const nodes = fleet(1, 5, (_, d) => ({ used: d === 0 }))
+  const measured = (use: number | undefined, user: string) => [{ id: 'n0', devices: [{ id: 'd0', owner: { user, job_id: 'j' }, gauges: use === undefined ? undefined : { utilization_ratio: use } }, { id: 'd1', gauges: { utilization_ratio: 0 } }] }] as unknown as NodeDevices[]
+  const kept = (use: number | undefined, user: string, asks: string) => ['', 'mine', 'unused', 'idle', 'fault', 'free4', 'free', 'reserved', 'H800', 'A100'].filter((show) => keepsTile(cellsOf(nodes, [], measured(use, user))[0]!, show, asks))
+  expect(kept(0, 'ann', 'ann')).toEqual(['', 'mine', 'unused', 'free4', 'free', 'H800'])
+  expect(kept(0.9, 'ann', 'li')).toEqual(['', 'free4', 'free', 'H800'])
+  expect(kept(undefined, 'ann', '')).toEqual(['', 'free4', 'free', 'H800'])
+  expect(counted(cellsOf(nodes, [], measured(0, 'ann')), 'ann')).toEqual({ mine: 1, free: 4, unused: 1, reserved: 0, fault: 0, free4: 1, idle: 0 })
+  const promised = fleet(1, 2, undefined, () => ({ used: { cpu: 0, memory: 0, allocs: 0, claim: 'job' } }))
+  expect(counted(cellsOf(promised, []))).toMatchObject({ free: 0, reserved: 2, idle: 1 })
+})
+
+test('the sentence above the wall, and what one asks next', () => {
+  const t = (key: string, values?: Record<string, unknown>) => key + (values ? JSON.stringify(values) : '')
+  const tiles = cellsOf(fleet(4, 8, (i, d) => ({ used: i === 0 || (i === 1 && d < 2), sick: i === 1 && d === 7 }), (i) => (i === 3 ? { status: 'lost' } : {})), [])
+  expect(sumsOf(tiles)).toEqual({ cards: 32, used: 10, free: 8 + 5, faults: [{ node: 'gpu-1', index: 7 }], away: ['gpu-3'] })
+  expect(sentence(sumsOf(tiles), 4, t)).toBe('cluster.truth{"used":10,"cards":32}cluster.commacluster.truth_free{"count":13}')
+  expect(largestGang(tiles)).toEqual({ model: 'H800', nodes: 1, cards: 8 })
+  expect(largestGang(tiles.slice(0, 2))).toEqual({ model: 'H800', nodes: 1, cards: 5 })
+  expect(largestGang(tiles.slice(0, 1))).toBeUndefined()
+  expect(second(sumsOf(tiles), tiles, t)).toBe('cluster.gang{"nodes":"short.nodes{\\"count\\":1}","cards":8,"model":"H800"} cluster.one_fault{"node":"gpu-1","card":7} cluster.away{"count":1,"node":"gpu-3"}')
+  const bare = cellsOf(fleet(3, 0), [])
+  expect(sentence(sumsOf(bare), 3, t)).toBe('cluster.no_cards{"count":3}')
+})
+
+test('tiles stand together by pool, rack, model and project', () => {
+  const tiles = cellsOf(fleet(4, 2, undefined, (i) => ({ pool: i < 3 ? 'b' : 'a', topology: i === 0 ? [] : ['hall', `rack-${11 - i}`] })), [])
+  tiles[1]!.cells = tiles[1]!.cells.map((cell) => ({ ...cell, project: 'vision' }))
+  const names = (by: 'pool' | 'rack' | 'model' | 'project') => groupsOf(tiles, by).map((group) => [group.name, group.tiles.length])
+  expect(names('pool')).toEqual([['a', 1], ['b', 3]])
+  expect(names('rack')).toEqual([['hall / rack-8', 1], ['hall / rack-9', 1], ['hall / rack-10', 1], ['', 1]])
+  expect(names('model')).toEqual([['H800', 4]])
+  expect(names('project')).toEqual([['vision', 1], ['', 3]])
+})
+
+test('the wall at a moment to come has what the forecast foresees', () => {
+  const tiles = cellsOf(fleet(1, 4, (_, d) => ({ used: d < 2 })), [{ id: 'n0', cards: [{ device: 'd0', job_id: 'x', job: 'x' }, { device: 'd1', job_id: 'y', job: 'y' }] }] as unknown as AvailableNode[])
+  const bar = (kind: string, job: string, from: number, to: number, devices: number): Bar => ({ kind, job_id: job, job_name: job, project: 'p', subjob: 0, from: t(from), to: to ? t(to) : null, p50: null, p90: null, devices })
+  const timeline: Timeline = { from: t(0), to: t(100), rows: [{ node_id: 'n0', node: 'gpu-0', pool: 'train', bars: [bar('running', 'x', 0, 50, 1), bar('running', 'y', 0, 0, 1), bar('forecast', 'z', 50, 90, 3), bar('reserved', 'w', 95, 0, 1)] }] }
+  const jobs = (at: number) => atMoment(tiles, timeline, at * 1000)[0]!.cells.map((cell) => (cell.held ? cell.job : '') + (cell.expected ? '*' : ''))
+  expect(jobs(10)).toEqual(['x', 'y', '', ''])
+  expect(jobs(50)).toEqual(['z*', 'y', 'z*', 'z*'])
+  expect(jobs(92)).toEqual(['*', 'y', '', ''])
+  expect(jobs(96)).toEqual(['w*', 'y', '', ''])
 })
 
 test('overlapping bars of a node get lanes of their own', () => {
@@ -216,13 +262,16 @@ test('overlapping bars of a node get lanes of their own', () => {
   expect(second!.x + second!.w).toBe(1130)
 })
 
-test('a thousand cards fit one screen', () => {
-  const nodes = Array.from({ length: 125 }, (_, i) => ({ id: `n${i}`, name: `n${i}`, status: 'ready', eligibility: 'eligible', capacity: { cpu: 1, memory: 1 }, used: { cpu: 0, memory: 0, allocs: 1, devices: { 'd0': 'a' } }, devices: Array.from({ length: 8 }, (_, d) => ({ id: `d${d}`, index: d, kind: 'nvidia/gpu', model: 'H800', memory: 1, healthy: d !== 3, numa_node: 0 })) }) as unknown as NodeSummary)
-  const tiles = cellsOf(nodes, [])
-  expect(tiles.flatMap((tile) => tile.cells).filter((cell) => cell.held)).toHaveLength(125)
-  expect(tiles.flatMap((tile) => tile.cells).filter((cell) => cell.sick)).toHaveLength(125)
-  const plan = layout(tiles, 1380)
-  expect(plan.rows * (plan.tile.h + 6)).toBeLessThan(700)
+test('four cards fill a screen, and ten thousand fit one', () => {
+  const plan = (nodes: number, width = 1380, height = 700) => planOf(groupsOf(cellsOf(fleet(nodes, 8, (_, d) => ({ used: d === 0, sick: d === 3 })), []), 'pool'), width, height)
+  expect([1, 16, 125, 1250].map((nodes) => [plan(nodes).cell, plan(nodes).named, plan(nodes).height <= 700])).toEqual([[44, true, true], [44, true, true], [18, true, true], [6, false, true]])
+  const large = plan(125)
+  const first = large.groups[0]!.tiles[0]!
+  expect(cellAt(large, first.x + 5, first.y + 20)?.cell?.index).toBe(0)
+  expect(cellAt(large, first.x + 5 + large.cell, first.y + 20 + large.cell)?.cell?.index).toBe(5)
+  expect(cellAt(large, first.x + large.tile.w + 1, first.y + 20)).toBeUndefined()
+  const narrow = plan(1250, 360, 500)
+  expect(narrow.groups[0]!.tiles.filter((at) => at.x + narrow.tile.w > 360)).toEqual([])
 })
 
 test('a command line and the variables of a file say the same', () => {

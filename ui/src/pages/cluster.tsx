@@ -1,24 +1,27 @@
 import { useQuery } from '@tanstack/react-query'
-import { lazy, Suspense, useMemo, useState } from 'react'
+import { lazy, Suspense, useEffect, useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { Link, useNavigate } from 'react-router'
+import { Link } from 'react-router'
 import { useAddress } from '../address'
-import { call, get, part } from '../api'
-import { number, size } from '../format'
-import { reasonText } from '../i18n'
-import { Button, Pick, Segments } from '../parts/controls'
-import { Grid, sorted, useHeight, type Column } from '../parts/grid'
-import { useGuest } from '../guest'
-import { useSession } from '../shell'
 import { again } from '../again'
-import { Failed, useTitle, WordTag, failing } from '../parts/states'
-import { cellsOf, idle, Wall } from '../parts/wall'
-import type { Available, DeviceList, DeviceState, NodeList, NodeSummary } from '../types'
+import { call, get, part } from '../api'
+import { clock } from '../format'
+import { useGuest } from '../guest'
+import { Button, Pick, Segments } from '../parts/controls'
+import { atMoment, cellsOf, counted, groupings, groupsOf, keeps, largestGang, questions, sumsOf, type Question, type Sums, type Tile } from '../parts/cells'
+import { NodeTable } from '../parts/nodetable'
+import { Failed, failing, Loading, useTitle } from '../parts/states'
+import { colourings, Wall } from '../parts/wall'
+import { useSession } from '../shell'
+import type { Available, DeviceList, NodeList, NodeSummary, Timeline } from '../types'
 
 const nodesMax = 5000
+const hoursAhead = 12
 
-// The dialog brings the library of components, which nobody waits for who looks at the wall.
+// What is opened from the page comes when it is: nobody waits for it who looks at the wall.
 const ShareDialog = lazy(() => again(() => import('../parts/share')).then((m) => ({ default: m.ShareDialog })))
+const NodeCards = lazy(() => again(() => import('../parts/nodecards')).then((m) => ({ default: m.NodeCards })))
+const Board = lazy(() => again(() => import('../parts/board')).then((m) => ({ default: m.Board })))
 
 async function allNodes(signal?: AbortSignal): Promise<NodeSummary[]> {
   const nodes: NodeSummary[] = []
@@ -37,158 +40,131 @@ export const firstNodes = '/v1/nodes?limit=1000'
 // nodesQuery asks for all nodes.
 export const nodesQuery = { queryKey: ['nodes'], queryFn: ({ signal }: { signal: AbortSignal }) => allNodes(signal) }
 
-// The smallest job asks which job holds each card; whoever may submit nothing
-// sees that a card is held, and not by whom.
+// The smallest job asks which job uses each card; whoever may submit nothing
+// sees that a card is in use, and not by whom.
 const smallest = { job: { name: 'any', nodes: 1, resources: [{ cpu: 0.01, memory: 16 << 20 }], distributed: { mode: 'single' }, task: { driver: 'exec', command: 'true' } } }
 
-// keepsNode reports whether a node is one of those that are asked for: by a word,
-// or by the model of its cards. What its cards do is measured on it.
-export function keepsNode(node: NodeSummary, show: string, measured: DeviceState[] = [], user = ''): boolean {
-  switch (show) {
-    case '':
-      return true
-    case 'mine':
-      return measured.some((d) => d.owner?.user && d.owner.user === user)
-    case 'unused':
-      return measured.some((d) => d.owner && (d.gauges?.utilization_ratio ?? 1) < idle)
-    case 'idle':
-      return node.used.allocs === 0
-    case 'fault':
-      return node.status !== 'ready' || (node.devices ?? []).some((d) => !d.healthy)
-    case 'free4':
-      return (node.devices ?? []).filter((d) => d.healthy && !node.used.devices?.[d.id]).length >= 4
-  }
-  return (node.devices ?? []).some((d) => d.model === show)
-}
-
-export function Cluster() {
-  const { t } = useTranslation()
-  useTitle(t('menu.cluster'))
-  const session = useSession()
-  const shared = useGuest()
-  const [params, put] = useAddress()
-  const [sharing, setSharing] = useState(false)
-  const board = params.has('board')
-  const mayShare = !board && (session.data?.role === 'admin' || session.data?.role === 'operator')
+// useTiles asks for all nodes and cards, with who uses them and what they measure.
+function useTiles(guest: boolean) {
   const nodes = useQuery({ ...nodesQuery, refetchInterval: 30_000 })
   const cards = useQuery({
     queryKey: ['nodes', 'cards'],
     retry: false,
-    enabled: !shared,
+    enabled: !guest,
     queryFn: ({ signal }) => call<Available>('POST', '/v1/nodes/available', smallest, signal).catch(() => ({ nodes: [], specs: [], models: [] }) as Available),
   })
   const measured = useQuery({
     queryKey: ['nodes', 'figures'],
     retry: false,
-    enabled: !shared && (nodes.data ?? []).some((n) => n.devices?.length),
+    enabled: !guest && (nodes.data ?? []).some((n) => n.devices?.length),
     refetchInterval: 5000,
     queryFn: ({ signal }) => get<DeviceList>('/v1/devices?limit=1000', signal).then((d) => d.nodes ?? []),
   })
-  const view = params.get('view') === 'list' ? 'list' : 'wall'
-  const setView = (value: 'wall' | 'list') => put('view', value === 'wall' ? '' : value)
+  const tiles = useMemo(() => cellsOf(nodes.data ?? [], cards.data?.nodes ?? [], measured.data), [nodes.data, cards.data, measured.data])
+  return { nodes, tiles }
+}
+
+export function Cluster() {
+  const { t } = useTranslation()
+  useTitle(t('menu.cluster'))
+  const guest = useGuest()
+  const [params] = useAddress()
+  const seen = useTiles(guest)
+  if (params.has('board')) return <Suspense><Board tiles={seen.tiles} at={seen.nodes.dataUpdatedAt} leave={guest ? undefined : '/cluster'} /></Suspense>
+  return <Cards {...seen} guest={guest} />
+}
+
+function Cards({ nodes, tiles: now, guest }: ReturnType<typeof useTiles> & { guest: boolean }) {
+  const { t } = useTranslation()
+  const session = useSession()
+  const [params, put] = useAddress()
+  const [sharing, setSharing] = useState(false)
+  const user = session.data?.user ?? ''
+  const mayShare = session.data?.role === 'admin' || session.data?.role === 'operator'
+  const list = params.get('view') === 'list'
   const text = params.get('text') ?? ''
-  const setText = (value: string) => put('text', value)
   const show = params.get('show') ?? ''
-  const setShow = (value: string) => put('show', value)
+  const chosen = params.get('node') ?? ''
+  const by = groupings.find((one) => one === params.get('group')) ?? 'pool'
+  const colour = colourings.find((one) => one === params.get('colour')) ?? 'job'
+  const hours = Math.min(hoursAhead, Math.max(0, Number(params.get('hours')) || 0))
+  const timeline = useQuery({ queryKey: ['nodes', 'timeline'], enabled: hours > 0, refetchInterval: 60_000, queryFn: ({ signal }) => get<Timeline>('/v1/queue/timeline?hours=' + hoursAhead, signal) })
+  const at = hours > 0 && timeline.data ? Date.parse(timeline.data.from ?? '') + hours * 3600e3 : 0
+  const tiles = useMemo(() => (at && timeline.data ? atMoment(now, timeline.data, at) : now), [now, timeline.data, at])
+  const counts = useMemo(() => counted(tiles, user), [tiles, user])
   const models = useMemo(() => [...new Set((nodes.data ?? []).flatMap((n) => (n.devices ?? []).map((d) => d.model)))].sort(), [nodes.data])
-  const user = session.data?.user
-  const devicesOf = useMemo(() => new Map((measured.data ?? []).map((node) => [node.id, node.devices ?? []])), [measured.data])
   const shown = useMemo(
-    () =>
-      (nodes.data ?? []).filter((node) => {
-        if (text && !`${node.name} ${node.pool ?? ''}`.toLowerCase().includes(text.toLowerCase())) return false
-        return keepsNode(node, show, devicesOf.get(node.id), user)
-      }),
-    [nodes.data, text, show, devicesOf, user],
+    () => tiles.filter((tile) => (!text || `${tile.node.name} ${tile.node.pool ?? ''} ${(tile.node.topology ?? []).join(' ')}`.toLowerCase().includes(text.toLowerCase())) && keeps(tile, show, user)),
+    [tiles, text, show, user],
   )
-  const cells = useMemo(() => cellsOf(shown, cards.data?.nodes ?? [], measured.data), [shown, cards.data, measured.data])
-  const total = useMemo(() => sum(nodes.data ?? []), [nodes.data])
+  const groups = useMemo(() => groupsOf(shown, by), [shown, by])
+  const sums = useMemo(() => sumsOf(tiles), [tiles])
+  const height = useRoom()
+  const closer = tiles.find((tile) => tile.node.id === chosen)
+  const asked: Question[] = questions.filter((q) => (q !== 'mine' || !!user) && (q !== 'unused' || sums.cards > 0))
+  if (nodes.isPending) return <Loading />
   return (
     <div className="page">
       <div className="bar">
-        <h1>{t('menu.cluster')}</h1>
+        <h1>{sentence(sums, tiles.length, t)}</h1>
         <span className="grow" />
-        {!shared && (board ? <Link to="/cluster">{t('cluster.leave')}</Link> : <Link to="/cluster?board">{t('cluster.board')}</Link>)}
+        {!guest && <Link className="button plain" to="/cluster?board">{t('cluster.board')}</Link>}
         {mayShare && <Button onClick={() => setSharing(true)}>{t('share.share')}</Button>}
         {sharing && <Suspense><ShareDialog path="/v1/wall/shares" close={() => setSharing(false)} /></Suspense>}
-        {!board && <Segments<'wall' | 'list'> label={t('cluster.view')} value={view} change={setView} options={[{ value: 'wall', label: t('cluster.wall') }, { value: 'list', label: t('cluster.list') }]} />}
       </div>
+      <p className="truth">{at ? t('cluster.foreseen', { time: clock(new Date(at).toISOString()) }) : second(sums, tiles, t)}</p>
       {failing(nodes) && <Failed error={nodes.error} retry={() => void nodes.refetch()} />}
-      <section className="card" aria-label={t('cluster.figures')}>
-        <dl className="figures">
-          {([['nodes', `${total.ready} / ${total.nodes}`], ['held_cards', `${total.held} / ${total.cards}`], ['sick', String(total.sick)], ['held_cpu', `${number(total.cpuUsed)} / ${number(total.cpu)}`], ['held_memory', `${size(total.memoryUsed)} / ${size(total.memory)}`]] as const).map(([key, value]) => (
-            <div key={key}><dt>{t('cluster.' + key)}</dt><dd>{value}</dd></div>
-          ))}
-        </dl>
-      </section>
-      {!board && <div className="bar" role="search" aria-label={t('jobs.filter')}>
-          <input className="field" type="search" style={{ width: 220 }} aria-label={t('cluster.search')} placeholder={t('cluster.search')} value={text} onChange={(e) => setText(e.target.value)} />
-          <Pick width={200} label={t('cluster.show')} value={show} change={setShow}
-            options={[...[...(measured.data ? ['mine', 'unused'] : []), 'idle', 'fault', 'free4'].map((value) => ({ value, label: t('cluster.only_' + value) })), ...models.map((value) => ({ value, label: value }))]} />
-          <span className="quiet" role="status">{t('cluster.count', { count: shown.length })}</span>
-        </div>}
-      {view === 'wall' || board ? (
-        <section className="card" aria-label={t('cluster.wall')}><Wall tiles={cells} /></section>
-      ) : (
-        <NodeTable nodes={shown} order={params.get('sort') ?? ''} setOrder={(value) => put('sort', value)} />
+      {failing(timeline) && <Failed error={timeline.error} retry={() => void timeline.refetch()} />}
+      <div className="bar" role="group" aria-label={t('cluster.show')}>
+        <button type="button" className="chip" aria-pressed={!show} onClick={() => put('show', '')}>{t('cluster.all')}</button>
+        {asked.map((q) => <button key={q} type="button" className="chip" aria-pressed={show === q} onClick={() => put('show', show === q ? '' : q)}>{t('cluster.only_' + q)} <b>{counts[q]}</b></button>)}
+        {models.length > 1 && models.map((model) => <button key={model} type="button" className="chip" aria-pressed={show === model} onClick={() => put('show', show === model ? '' : model)}>{model}</button>)}
+      </div>
+      <div className="bar" role="search" aria-label={t('jobs.filter')}>
+        <input className="field" type="search" style={{ width: 200 }} aria-label={t('cluster.search')} placeholder={t('cluster.search')} value={text} onChange={(e) => put('text', e.target.value)} />
+        <Segments<'wall' | 'list'> label={t('cluster.view')} value={list ? 'list' : 'wall'} change={(value) => put('view', value === 'wall' ? '' : value)} options={[{ value: 'wall', label: t('cluster.wall') }, { value: 'list', label: t('cluster.list') }]} />
+        <Pick width={150} label={t('cluster.colour')} value={params.get('colour') ?? ''} change={(value) => put('colour', value)} options={colourings.map((value) => ({ value, label: t('cluster.colour_' + value) }))} />
+        <Pick width={150} label={t('cluster.group')} value={params.get('group') ?? ''} change={(value) => put('group', value)} options={groupings.map((value) => ({ value, label: t('cluster.group_' + value) }))} />
+        {!guest && <label className="slide">{hours ? t('cluster.in_hours', { count: hours }) : t('cluster.now')} <input type="range" min={0} max={hoursAhead} step={0.5} value={hours} aria-label={t('cluster.time')} aria-valuetext={hours ? t('cluster.in_hours', { count: hours }) : t('cluster.now')} onChange={(e) => put('hours', e.target.value === '0' ? '' : e.target.value)} /></label>}
+        <span className="quiet" role="status">{t('cluster.count', { count: shown.length })}</span>
+      </div>
+      {list ? <NodeTable nodes={shown.map((tile) => tile.node)} order={params.get('sort') ?? ''} setOrder={(value) => put('sort', value)} /> : (
+        <div className={closer ? 'beside' : undefined}>
+          <section className="card" aria-label={t('cluster.wall')}><Wall groups={groups} height={height} colour={colour} chosen={chosen} choose={guest ? undefined : (node) => put('node', node === chosen ? '' : node)} /></section>
+          {closer && <Suspense><NodeCards tile={closer} close={() => put('node', '')} /></Suspense>}
+        </div>
       )}
     </div>
   )
 }
 
-function sum(nodes: NodeSummary[]) {
-  const out = { nodes: nodes.length, ready: 0, cards: 0, held: 0, sick: 0, cpu: 0, cpuUsed: 0, memory: 0, memoryUsed: 0 }
-  for (const node of nodes) {
-    if (node.status === 'ready') out.ready++
-    for (const device of node.devices ?? []) {
-      out.cards++
-      if (!device.healthy) out.sick++
-      if (node.used.devices?.[device.id]) out.held++
-    }
-    out.cpu += node.capacity.cpu
-    out.cpuUsed += node.used.cpu
-    out.memory += node.capacity.memory
-    out.memoryUsed += node.used.memory
-  }
-  return out
+type Say = (key: string, values?: Record<string, unknown>) => string
+
+// sentence is what the whole cluster comes to, in a few words.
+export function sentence(sums: Sums, nodes: number, t: Say): string {
+  if (sums.cards === 0) return nodes ? t('cluster.no_cards', { count: nodes }) : t('menu.cluster')
+  return [t('cluster.truth', { used: sums.used, cards: sums.cards }), t('cluster.truth_free', { count: sums.free }), sums.unused !== undefined && sums.unused > 0 && t('cluster.truth_unused', { count: sums.unused })].filter(Boolean).join(t('cluster.comma'))
 }
 
-export const nodeTone = (node: Pick<NodeSummary, 'status' | 'eligibility'>) => (node.status === 'lost' ? 'bad' : node.status !== 'ready' ? 'busy' : node.eligibility !== 'eligible' ? 'busy' : 'good') as 'good' | 'busy' | 'bad'
-
-export function NodeWord({ node }: { node: Pick<NodeSummary, 'status' | 'eligibility' | 'status_reason' | 'faults'> }) {
-  const { t } = useTranslation()
-  const unfit = node.status === 'ready' ? (node.faults ?? []).find((f) => f.unfit) : undefined
-  if (unfit) return <WordTag tone="bad" title={reasonText(unfit.reason)}>{t('node.unfit', { fault: unfit.name })}{node.eligibility !== 'eligible' && ' · ' + t('eligibility.' + node.eligibility)}</WordTag>
-  return (
-    <WordTag tone={nodeTone(node)} title={reasonText(node.status_reason)}>
-      {t('node_status.' + node.status)}{node.eligibility !== 'eligible' && ' · ' + t('eligibility.' + node.eligibility)}
-    </WordTag>
-  )
+// second is what one would ask next: how large a job could start, and what is broken.
+export function second(sums: Sums, tiles: Tile[], t: Say): string {
+  const gang = largestGang(tiles)
+  const fault = sums.faults[0]
+  return [
+    gang && (gang.nodes > 1 || gang.cards > 1 ? t('cluster.gang', { nodes: t('short.nodes', { count: gang.nodes }), cards: gang.cards, model: gang.model }) : t('cluster.one_free', { model: gang.model })),
+    fault && (sums.faults.length === 1 ? t('cluster.one_fault', { node: fault.node, card: fault.index }) : t('cluster.faults', { count: sums.faults.length, node: fault.node, card: fault.index })),
+    sums.away.length > 0 && t('cluster.away', { count: sums.away.length, node: sums.away[0] }),
+  ].filter(Boolean).join(' ')
 }
 
-function NodeTable({ nodes, order, setOrder }: { nodes: NodeSummary[]; order: string; setOrder: (order: string) => void }) {
-  const { t } = useTranslation()
-  const go = useNavigate()
-  const guest = useGuest()
-  const columns = useMemo<Column<NodeSummary>[]>(() => [
-    { key: 'name', title: t('job.node'), width: 180, compare: (a, b) => a.name.localeCompare(b.name), cell: (n) => (guest ? n.name : <a href={'/nodes/' + n.id}>{n.name}</a>) },
-    { key: 'status', title: t('job.status'), width: 160, cell: (n) => <NodeWord node={n} /> },
-    { key: 'pool', title: t('jobs.pool'), width: 110, compare: (a, b) => (a.pool ?? '').localeCompare(b.pool ?? ''), cell: (n) => n.pool },
-    { key: 'cards', title: t('cluster.cards'), width: 220, grows: true, cell: cardsText },
-    { key: 'cpu', title: t('cluster.cpu'), width: 120, compare: (a, b) => a.used.cpu - b.used.cpu, cell: (n) => `${number(n.used.cpu)} / ${number(n.capacity.cpu)}` },
-    { key: 'memory', title: t('cluster.memory'), width: 170, compare: (a, b) => a.used.memory - b.used.memory, cell: (n) => `${size(n.used.memory)} / ${size(n.capacity.memory)}` },
-    { key: 'allocs', title: t('cluster.allocs'), width: 90, compare: (a, b) => a.used.allocs - b.used.allocs, cell: (n) => n.used.allocs },
-    { key: 'version', title: t('cluster.version'), width: 120, cell: (n) => n.version },
-  ], [t, guest])
-  const rows = useMemo(() => sorted(nodes, columns, order), [nodes, columns, order])
-  return <Grid label={t('cluster.list')} rows={rows} columns={columns} idOf={(n) => n.id} height={useHeight(330)} order={order} setOrder={setOrder} empty={<p>{t('cluster.none')}</p>} go={(path) => void go(path)} />
+// useRoom is the height that is left for the wall below what stands above it.
+function useRoom(): number {
+  const [room, setRoom] = useState(Math.max(320, innerHeight - 330))
+  useEffect(() => {
+    const change = () => setRoom(Math.max(320, innerHeight - 330))
+    addEventListener('resize', change)
+    return () => removeEventListener('resize', change)
+  }, [])
+  return room
 }
 
-function cardsText(node: NodeSummary): string {
-  const models = new Map<string, [number, number]>()
-  for (const device of node.devices ?? []) {
-    const at = models.get(device.model) ?? [0, 0]
-    models.set(device.model, [at[0] + (node.used.devices?.[device.id] ? 1 : 0), at[1] + 1])
-  }
-  return [...models].map(([model, [held, all]]) => `${model} ${held}/${all}`).join(' · ') || '–'
-}

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { Link } from 'react-router'
+import { Link, useNavigate } from 'react-router'
 import { ApiError, get, part } from '../api'
 import { clock, dateTime, lengthOf, millis, since, span } from '../format'
 import { reasonText } from '../i18n'
@@ -12,7 +12,8 @@ import { Load } from '../parts/load'
 import { endsOf, liveOf, needsOf, type Ends, type Live, type Need } from '../parts/mine'
 import { freeOf, poolsQuery } from '../parts/rail'
 import { Failed, failing, Loading, useNow, useTitle, WordTag } from '../parts/states'
-import { cellsOf, Wall } from '../parts/wall'
+import { cellsOf } from '../parts/cells'
+import { Wall } from '../parts/wall'
 import { useRights } from '../rights'
 import { useSession } from '../shell'
 import type { AutopilotHealth, JobList, JobSummary, NodeSummary, Outlook, ProjectDetail, Queue, Startable } from '../types'
@@ -358,6 +359,7 @@ function Lesson({ may }: { may: boolean }) {
 }
 
 function Small({ nodes }: { nodes: NodeSummary[] }) {
-  const tiles = useMemo(() => cellsOf(nodes.slice(0, wallMax), []), [nodes])
-  return <Wall tiles={tiles} small />
+  const groups = useMemo(() => [{ name: '', tiles: cellsOf(nodes.slice(0, wallMax), []) }], [nodes])
+  const go = useNavigate()
+  return <Wall groups={groups} height={240} plain choose={(node) => void go('/nodes/' + node)} />
 }

@@ -1,25 +1,21 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useParams } from 'react-router'
-import { call, get, part } from '../api'
+import { get, part } from '../api'
 import { dateTime, number, quote, shortID, since, size } from '../format'
 import { reasonText } from '../i18n'
 import { Cli } from '../parts/actions'
-import { Button, Note } from '../parts/controls'
-import { Dialog } from '../parts/controls/dialog'
-import { Field } from '../parts/controls/fields'
-import { say } from '../parts/controls/messages'
+import { Button } from '../parts/controls'
 import { Table } from '../parts/controls/table'
-import { errorText, Failed, Loading, useNow, useTitle, WordTag, failing } from '../parts/states'
+import { Failed, Loading, useNow, useTitle, WordTag, failing } from '../parts/states'
 import type { Allocation, DeviceState, EventList, NodeDetail, NodeDevices } from '../types'
 import { cardMemory, gaugeText } from '../parts/usage'
 import { NodeFaults } from '../parts/nodefaults'
 import { UsageHistory } from '../parts/history'
-import { NodeWord } from './cluster'
+import { actsOf, NodeDialog, TreatDialog, type Deed, type Treatment } from '../parts/nodedeeds'
+import { NodeWord } from '../parts/nodetable'
 import { History } from './job/story'
-
-type Deed = 'cordon' | 'uncordon' | 'drain'
 
 export function NodePage() {
   const { t } = useTranslation()
@@ -125,14 +121,6 @@ function DeviceTable({ node }: { node: NodeDetail }) {
   )
 }
 
-interface Treatment {
-  device: DeviceState
-  act: 'clear' | 'reset' | 'quarantine'
-}
-
-// actsOf is what an operator may do to a card as it is now.
-const actsOf = (d: DeviceState): Treatment['act'][] => (d.healthy ? ['quarantine'] : d.attrs?.fault === 'quarantine' ? ['clear'] : ['reset', 'clear'])
-
 // CardDetail is every gauge of a card, its processes, and what happened to it.
 function CardDetail({ node, card }: { node: NodeDetail; card: DeviceState }) {
   const { t } = useTranslation()
@@ -162,62 +150,5 @@ function CardDetail({ node, card }: { node: NodeDetail; card: DeviceState }) {
       </div>
       <UsageHistory node={node} device={card.id} />
     </div>
-  )
-}
-
-function TreatDialog({ node, treat, close }: { node: NodeDetail; treat: Treatment; close: () => void }) {
-  const { t } = useTranslation()
-  const client = useQueryClient()
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<unknown>()
-  const [reason, setReason] = useState('')
-  const why = treat.act === 'quarantine' ? reason.trim() : ''
-  const run = async () => {
-    setBusy(true)
-    setError(undefined)
-    try {
-      await call('POST', `/v1/nodes/${part(node.id)}/devices`, { device: treat.device.id, act: treat.act, ...(why && { reason: why }) })
-      await client.invalidateQueries({ queryKey: ['node', node.id] })
-      say('good', t('node.done_' + treat.act))
-      close()
-    } catch (failure) {
-      setError(failure)
-      setBusy(false)
-    }
-  }
-  return (
-    <Dialog title={`${t('node.' + treat.act)} · ${node.name} · ${treat.device.index}`} close={close} act={t('node.' + treat.act)} run={() => void run()} danger={treat.act !== 'reset'} busy={busy}>
-      <p>{t('node.ask_' + treat.act)}</p>
-      <p className="quiet">{reasonText(treat.device.health)}</p>
-      {treat.act === 'quarantine' && <Field label={t('deed.reason')} maxLength={80} value={reason} change={setReason} />}
-      <Cli text={`nomadlike device ${treat.act} ${why ? `-reason ${quote(why)} ` : ''}${quote(node.name)} ${quote(treat.device.id)}`} />
-      {error !== undefined && <Note tone="error" title={errorText(error, t)} />}
-    </Dialog>
-  )
-}
-
-function NodeDialog({ deed, node, close }: { deed: Deed; node: NodeDetail; close: () => void }) {
-  const { t } = useTranslation()
-  const client = useQueryClient()
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<unknown>()
-  const run = async () => {
-    setBusy(true)
-    setError(undefined)
-    try {
-      await call('POST', `/v1/nodes/${part(node.id)}/${deed}`, deed === 'drain' ? {} : undefined)
-      await client.invalidateQueries({ predicate: (query) => ['node', 'nodes'].includes(query.queryKey[0] as string) })
-      close()
-    } catch (failure) {
-      setError(failure)
-      setBusy(false)
-    }
-  }
-  return (
-    <Dialog title={`${t('node.' + deed)} · ${node.name}`} close={close} act={t('node.' + deed)} run={() => void run()} danger={deed === 'drain'} busy={busy}>
-      <p>{t('node.ask_' + deed)}</p>
-      <Cli text={`nomadlike node ${deed} ${quote(node.name)}`} />
-      {error !== undefined && <Note tone="error" title={errorText(error, t)} />}
-    </Dialog>
   )
 }

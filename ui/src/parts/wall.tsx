@@ -1,128 +1,106 @@
-import { useEffect, useRef, useState } from 'react'
+import { useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { useNavigate } from 'react-router'
-import { useGuest } from '../guest'
-import { reasonText } from '../i18n'
 import { colorOf, useLook, useWidth } from '../look'
-import type { AvailableNode, NodeSummary, NodeDevices } from '../types'
+import { idle, planOf, sumsOf, takes, title, type Cell, type Group, type Plan, type Tile } from './cells'
 
-// One tile for each node, one cell for each card; a node without cards has one
-// cell for itself, filled as far as its cores are held.
-export interface Cell {
-  id: string
-  label: string
-  held: boolean
-  sick: boolean
-  owner: string // what the colour stands for
-  job?: string
-  share?: number
-  why?: string
-  use?: number // 0 to 1, where it is measured
-  heat?: number // degrees
-  user?: string
-}
-export interface Tile {
-  node: NodeSummary
-  cells: Cell[]
+export const colourings = ['job', 'user', 'project'] as const
+export type Colouring = (typeof colourings)[number]
+
+export interface WallProps {
+  groups: Group[]
+  height?: number // pixels that it should fit into, if it can
+  colour?: Colouring
+  chosen?: string // id of the node that is looked at closely
+  choose?: (node: string) => void
+  plain?: boolean // without a legend
 }
 
-export function cellsOf(nodes: NodeSummary[], available: AvailableNode[], measured: NodeDevices[] = []): Tile[] {
-  const states = new Map(measured.flatMap((node) => (node.devices ?? []).map((d) => [node.id + d.id, d] as const)))
-  const jobs = new Map(available.flatMap((node) => (node.cards ?? []).map((card) => [node.id + card.device, card] as const)))
-  return nodes.map((node) => ({
-    node,
-    cells: node.devices?.length
-      ? [...node.devices].sort((a, b) => a.index - b.index).map((device) => {
-          const alloc = node.used.devices?.[device.id]
-          const card = jobs.get(node.id + device.id)
-          const now = states.get(node.id + device.id)
-          return {
-            id: device.id, label: `${device.index} ${device.model}`, held: !!alloc, sick: !device.healthy, owner: now?.owner?.job_id ?? card?.job_id ?? alloc ?? '', job: now?.owner?.job ?? card?.job,
-            why: reasonText(device.health), use: now?.gauges?.utilization_ratio, heat: now?.gauges?.temperature_celsius, user: now?.owner?.user,
-          }
-        })
-      : [{ id: node.id, label: 'CPU', held: node.used.allocs > 0, sick: false, owner: 'cpu', share: node.capacity.cpu ? Math.min(1, node.used.cpu / node.capacity.cpu) : 0 }],
-  }))
-}
-
-const gap = 6
-const pad = 4
-const title = 13
-export const idle = 0.02 // below that, a held card does nothing
-
-// layout puts tiles in rows; cells shrink until a thousand fit one screen.
-export function layout(tiles: Tile[], width: number): { cell: number; tile: { w: number; h: number }; columns: number; rows: number; across: number } {
-  const cells = tiles.reduce((sum, tile) => sum + tile.cells.length, 0)
-  const most = Math.max(1, ...tiles.map((tile) => tile.cells.length))
-  const across = most <= 4 ? most : most <= 8 ? 4 : 8
-  const cell = cells > 600 ? 14 : cells > 200 ? 18 : 26
-  const w = Math.max(across * cell + pad * 2, cells > 600 ? 64 : 92)
-  const h = Math.ceil(most / across) * cell + pad * 2 + title
-  const columns = Math.max(1, Math.floor((width + gap) / (w + gap)))
-  return { cell, tile: { w, h }, columns, rows: Math.ceil(tiles.length / columns), across }
-}
-
-export function Wall({ tiles, small }: { tiles: Tile[]; small?: boolean }) {
+// Wall draws every card of the cluster on one canvas. The list says the same to
+// those who do not see it.
+export function Wall({ groups, height = 360, colour = 'job', chosen, choose, plain }: WallProps) {
   const { t } = useTranslation()
   const { dark } = useLook()
-  const go = useNavigate()
-  const guest = useGuest()
   const canvas = useRef<HTMLCanvasElement>(null)
   const [width, frame] = useWidth(240)
   const [over, setOver] = useState<{ tile: Tile; cell?: Cell; x: number; y: number }>()
-  const plan = layout(tiles, width)
-  const height = Math.max(1, plan.rows * (plan.tile.h + gap))
+  const plan = useMemo(() => planOf(groups, width, height), [groups, width, height])
   useEffect(() => {
     const context = canvas.current?.getContext('2d')
-    if (context) draw(context, tiles, plan, width, height, dark)
-  })
+    if (context) draw(context, plan, { width, dark, colour, chosen })
+  }, [plan, width, dark, colour, chosen])
   const find = (event: React.MouseEvent) => {
     const rect = canvas.current!.getBoundingClientRect()
-    const x = event.clientX - rect.left
-    const y = event.clientY - rect.top
-    const column = Math.floor(x / (plan.tile.w + gap))
-    const row = Math.floor(y / (plan.tile.h + gap))
-    const tile = column < plan.columns ? tiles[row * plan.columns + column] : undefined
-    if (!tile) return undefined
-    const cx = Math.floor((x - column * (plan.tile.w + gap) - pad) / plan.cell)
-    const cy = Math.floor((y - row * (plan.tile.h + gap) - pad - title) / plan.cell)
-    const cell = cx >= 0 && cx < plan.across && cy >= 0 ? tile.cells[cy * plan.across + cx] : undefined
-    return { tile, cell, x: event.clientX, y: event.clientY }
+    const hit = cellAt(plan, event.clientX - rect.left, event.clientY - rect.top)
+    return hit && { ...hit, x: event.clientX, y: event.clientY }
   }
+  const tiles = useMemo(() => groups.flatMap((group) => group.tiles), [groups])
   if (tiles.length === 0) return <p className="quiet">{t('cluster.none')}</p>
   const held = tiles.reduce((sum, tile) => sum + tile.cells.filter((cell) => cell.held).length, 0)
   const sick = tiles.reduce((sum, tile) => sum + tile.cells.filter((cell) => cell.sick).length, 0)
   return (
     <>
-      {!small && <ul className="legend" aria-hidden="true">
+      {!plain && <ul className="legend" aria-hidden="true">
         <li><i style={{ background: colorOf('example', dark) }} />{t('wall.held')}</li>
         <li><i style={{ border: '1px solid var(--line)' }} />{t('wall.free')}</li>
         <li><i className="hatch" />{t('wall.idle')}</li>
+        <li><i className="dot" />{t('wall.reserved')}</li>
         <li><i className="seg-fault" />{t('wall.sick')}</li>
-        <li><i style={{ border: '1px dashed var(--expired)' }} />{t('wall.away')}</li>
+        <li><i className="crossed" />{t('wall.away')}</li>
       </ul>}
       <div className="wall" ref={frame}>
+        {plan.groups.map((group) => group.tiles[0]!.y > group.y && (
+          <h2 key={group.name} className="wall-group" style={{ top: group.y }}>{group.name || t('wall.others')} <span className="quiet">{groupText(group.tiles.map((at) => at.tile), t)}</span></h2>
+        ))}
         <canvas
           ref={canvas}
           role="img"
           aria-label={t('wall.about', { nodes: tiles.length, held, sick })}
-          style={{ width, height, cursor: over && !guest ? 'pointer' : 'default' }}
+          style={{ width, height: plan.height, cursor: over && choose ? 'pointer' : 'default' }}
           onMouseMove={(event) => setOver(find(event))}
           onMouseLeave={() => setOver(undefined)}
-          onClick={(event) => { const hit = find(event); if (hit && !guest) void go('/nodes/' + hit.tile.node.id) }}
+          onClick={(event) => { const hit = find(event); if (hit) choose?.(hit.tile.node.id) }}
         />
-        {over && (
-          <div className="tip" style={{ left: Math.min(over.x + 12, Math.max(0, innerWidth - 372)), top: over.y + 14 }}>
-            <strong>{over.tile.node.name}</strong> · {t('node_status.' + over.tile.node.status)}{over.tile.node.eligibility !== 'eligible' && ' · ' + t('eligibility.' + over.tile.node.eligibility)}
-            {over.cell && <><br />{over.cell.label} · {over.cell.sick ? t('wall.sick') + ' ' + (over.cell.why ?? '') : over.cell.held ? over.cell.job || t('wall.held') : t('wall.free')}{over.cell.user && ` (${over.cell.user})`}{over.cell.use !== undefined && ` · ${Math.round(over.cell.use * 100)} %`}{over.cell.heat !== undefined && ` · ${Math.round(over.cell.heat)} °C`}</>}
-          </div>
-        )}
+        {over && <Tip {...over} />}
       </div>
     </>
   )
 }
 
-// shortened gives as much of the end of a name as fits: the machines of one hall
+// groupText says what a group has: its nodes and cards, and what of them is free or
+// at fault.
+function groupText(tiles: Tile[], t: (key: string, values?: Record<string, unknown>) => string): string {
+  const sums = sumsOf(tiles)
+  return [
+    t('short.nodes', { count: tiles.length }), sums.cards > 0 && t('short.cards', { count: sums.cards }), sums.cards > 0 && t('wall.some_free', { count: sums.free }),
+    sums.faults.length > 0 && t('wall.some_sick', { count: sums.faults.length }), sums.away.length > 0 && t('wall.some_away', { count: sums.away.length }),
+  ].filter(Boolean).join(' · ')
+}
+
+function Tip({ tile, cell, x, y }: { tile: Tile; cell?: Cell; x: number; y: number }) {
+  const { t } = useTranslation()
+  const state = !cell ? '' : cell.sick ? `${t('wall.sick')} ${cell.why ?? ''}` : cell.held ? cell.job || t('wall.held') : cell.reserved ? t('wall.reserved') : t('wall.free')
+  return (
+    <div className="tip" style={{ left: Math.min(x + 12, Math.max(0, innerWidth - 372)), top: y + 14 }}>
+      <strong>{tile.node.name}</strong> · {t('node_status.' + tile.node.status)}{tile.node.eligibility !== 'eligible' && ' · ' + t('eligibility.' + tile.node.eligibility)}
+      {cell && <><br />{cell.label} · {state}{cell.expected && ` · ${t('wall.expected')}`}{cell.user && ` (${cell.user})`}{cell.use !== undefined && ` · ${Math.round(cell.use * 100)} %`}{cell.heat !== undefined && ` · ${Math.round(cell.heat)} °C`}</>}
+    </div>
+  )
+}
+
+// cellAt is what stands at a place of the plan.
+export function cellAt(plan: Plan, x: number, y: number): { tile: Tile; cell?: Cell } | undefined {
+  for (const group of plan.groups) {
+    for (const at of group.tiles) {
+      if (x < at.x || y < at.y || x >= at.x + plan.tile.w || y >= at.y + plan.tile.h) continue
+      const column = Math.floor((x - at.x - plan.pad) / plan.cell)
+      const row = Math.floor((y - at.y - plan.pad - (plan.named ? title : 0)) / plan.cell)
+      return { tile: at.tile, cell: column >= 0 && column < plan.across && row >= 0 ? at.tile.cells[row * plan.across + column] : undefined }
+    }
+  }
+  return undefined
+}
+
+// shortened returns as much of the end of a name as fits: the machines of one hall
 // differ in their last digits.
 export function shortened(name: string, width: number, room: number): string {
   if (width <= room) return name
@@ -130,72 +108,102 @@ export function shortened(name: string, width: number, room: number): string {
   return kept > 0 ? '…' + name.slice(-kept) : ''
 }
 
-function draw(c: CanvasRenderingContext2D, tiles: Tile[], plan: ReturnType<typeof layout>, width: number, height: number, dark: boolean) {
+interface Style {
+  width: number
+  dark: boolean
+  colour: Colouring
+  chosen?: string
+}
+
+function draw(c: CanvasRenderingContext2D, plan: Plan, style: Style) {
   const ratio = devicePixelRatio || 1
-  c.canvas.width = width * ratio
-  c.canvas.height = height * ratio
+  c.canvas.width = style.width * ratio
+  c.canvas.height = plan.height * ratio
   c.setTransform(ratio, 0, 0, ratio, 0, 0)
-  c.font = '10px system-ui, sans-serif'
+  c.font = `${plan.cell > 26 ? 12 : 10}px system-ui, sans-serif`
   c.textBaseline = 'middle'
+  for (const group of plan.groups) for (const at of group.tiles) drawTile(c, plan, style, at)
+}
+
+function drawTile(c: CanvasRenderingContext2D, plan: Plan, style: Style, { tile, x, y }: { tile: Tile; x: number; y: number }) {
+  const { dark } = style
+  const { pad } = plan
   const ink = dark ? '#d7dbe0' : '#23272c'
   const line = dark ? '#3a4149' : '#cdd3da'
   const fault = dark ? '#ff6b60' : '#d64541'
-  tiles.forEach((tile, i) => {
-    const x = (i % plan.columns) * (plan.tile.w + gap)
-    const y = Math.floor(i / plan.columns) * (plan.tile.h + gap)
-    const away = tile.node.status !== 'ready' || tile.node.eligibility !== 'eligible'
-    c.strokeStyle = tile.node.status === 'lost' ? fault : away ? (dark ? '#f3a761' : '#9a4a00') : line
-    c.setLineDash(away ? [3, 2] : [])
-    c.strokeRect(x + 0.5, y + 0.5, plan.tile.w - 1, plan.tile.h - 1)
-    c.setLineDash([])
-    c.fillStyle = ink
+  const away = !takes(tile.node)
+  const chosen = tile.node.id === style.chosen
+  c.strokeStyle = chosen ? ink : tile.node.status === 'lost' ? fault : away ? (dark ? '#f3a761' : '#9a4a00') : line
+  c.lineWidth = chosen ? 2 : 1
+  c.setLineDash(away ? [3, 2] : [])
+  c.strokeRect(x + 0.5, y + 0.5, plan.tile.w - 1, plan.tile.h - 1)
+  c.setLineDash([])
+  c.lineWidth = 1
+  if (plan.named) {
     c.save()
     c.beginPath()
     c.rect(x + pad, y, plan.tile.w - pad * 2, title + pad)
     c.clip()
+    c.fillStyle = ink
     c.fillText(shortened(tile.node.name, c.measureText(tile.node.name).width, plan.tile.w - pad * 2), x + pad, y + pad + 5)
     c.restore()
-    tile.cells.forEach((cell, j) => {
-      const cx = x + pad + (j % plan.across) * plan.cell
-      const cy = y + pad + title + Math.floor(j / plan.across) * plan.cell
-      const side = plan.cell - 2
-      if (cell.share !== undefined) {
-        const whole = plan.tile.w - pad * 2
-        c.fillStyle = colorOf(cell.owner, dark)
-        c.fillRect(cx, cy, whole * cell.share, side)
-        c.strokeStyle = line
-        c.strokeRect(cx + 0.5, cy + 0.5, whole - 1, side - 1)
-        return
-      }
-      if (cell.held) {
-        c.fillStyle = colorOf(cell.owner, dark)
-        c.globalAlpha = cell.use === undefined ? 1 : 0.3 + 0.7 * cell.use // brightness is real use
-        c.fillRect(cx, cy, side, side)
-        c.globalAlpha = 1
-        if (cell.use !== undefined && cell.use < idle) { // held, and nothing done with it
-          c.strokeStyle = ink
-          c.beginPath()
-          for (let d = 4; d < side; d += 5) {
-            c.moveTo(cx + d, cy)
-            c.lineTo(cx, cy + d)
-          }
-          c.stroke()
-        }
-      } else {
-        c.strokeStyle = line
-        c.strokeRect(cx + 0.5, cy + 0.5, side - 1, side - 1)
-      }
-      if (cell.sick) {
-        c.fillStyle = fault
-        c.fillRect(cx, cy, side, side)
-        c.strokeStyle = '#ffffff'
+  }
+  const top = y + pad + (plan.named ? title : 0)
+  const side = Math.max(2, plan.cell - (plan.cell > 8 ? 2 : 1))
+  tile.cells.forEach((cell, j) => {
+    const cx = x + pad + (j % plan.across) * plan.cell
+    const cy = top + Math.floor(j / plan.across) * plan.cell
+    if (cell.share !== undefined) {
+      const whole = plan.tile.w - pad * 2
+      c.fillStyle = colorOf(cell.owner, dark)
+      c.fillRect(cx, cy, whole * cell.share, side)
+      c.strokeStyle = line
+      c.strokeRect(cx + 0.5, cy + 0.5, whole - 1, side - 1)
+      return
+    }
+    const cross = (color: string) => {
+      const inset = side > 8 ? 3 : 1
+      c.strokeStyle = color
+      c.beginPath()
+      c.moveTo(cx + inset, cy + inset)
+      c.lineTo(cx + side - inset, cy + side - inset)
+      c.moveTo(cx + side - inset, cy + inset)
+      c.lineTo(cx + inset, cy + side - inset)
+      c.stroke()
+    }
+    if (cell.sick) {
+      c.fillStyle = fault
+      c.fillRect(cx, cy, side, side)
+      cross('#ffffff')
+      return
+    }
+    if (!cell.held) {
+      c.strokeStyle = line
+      c.strokeRect(cx + 0.5, cy + 0.5, side - 1, side - 1)
+      if (away) cross(line)
+      else if (cell.reserved) {
+        c.fillStyle = ink
         c.beginPath()
-        c.moveTo(cx + 3, cy + 3)
-        c.lineTo(cx + side - 3, cy + side - 3)
-        c.moveTo(cx + side - 3, cy + 3)
-        c.lineTo(cx + 3, cy + side - 3)
-        c.stroke()
+        c.arc(cx + side / 2, cy + side / 2, Math.max(1, side / 6), 0, Math.PI * 2)
+        c.fill()
       }
-    })
+      return
+    }
+    c.fillStyle = colorOf(keyOf(cell, style.colour), dark)
+    c.globalAlpha = cell.use === undefined ? 1 : 0.3 + 0.7 * cell.use // darker is busier
+    c.fillRect(cx, cy, side, side)
+    c.globalAlpha = 1
+    if (cell.expected || (cell.use !== undefined && cell.use < idle)) {
+      c.strokeStyle = ink
+      c.beginPath()
+      for (let d = 4; d < side; d += 5) {
+        c.moveTo(cx + d, cy)
+        c.lineTo(cx, cy + d)
+      }
+      c.stroke()
+    }
+    if (away) cross(ink)
   })
 }
+
+const keyOf = (cell: Cell, colour: Colouring) => (colour === 'job' ? cell.owner : cell[colour] ?? '')
