@@ -51,8 +51,10 @@ func (env *Env) printJobs(jobs []api.JobSummary) {
 		fmt.Fprintln(env.Stdout, env.text("cli.job.list_empty"))
 		return
 	}
-	heads := []string{"ID", env.text("cli.col.name"), env.text("cli.col.project"), env.text("cli.col.user"),
-		env.text("cli.col.nodes"), env.text("cli.col.priority"), env.text("cli.col.submitted"), env.text("cli.col.state")}
+	heads := []string{
+		"ID", env.text("cli.col.name"), env.text("cli.col.project"), env.text("cli.col.user"),
+		env.text("cli.col.nodes"), env.text("cli.col.priority"), env.text("cli.col.submitted"), env.text("cli.col.state"),
+	}
 	tagged := slices.ContainsFunc(jobs, func(job api.JobSummary) bool { return len(job.Tags) > 0 })
 	if tagged {
 		heads = append(heads, env.text("cli.col.tags"))
@@ -63,8 +65,10 @@ func (env *Env) printJobs(jobs []api.JobSummary) {
 		if job.Type == structs.JobTypeBatch {
 			nodes = fmt.Sprintf("%d×%d", job.Subjobs, job.Nodes)
 		}
-		cells := []string{short(job.ID), safe(job.Name), safe(job.Project), safe(job.User), nodes,
-			priorityText(job.Priority, job.VIP), when(job.SubmittedAt), env.stateText(env.Stdout, job.State)}
+		cells := []string{
+			short(job.ID), safe(job.Name), safe(job.Project), safe(job.User), nodes,
+			priorityText(job.Priority, job.VIP), when(job.SubmittedAt), env.stateText(env.Stdout, job.State),
+		}
 		if tagged {
 			cells = append(cells, safe(strings.Join(job.Tags, " ")))
 		}

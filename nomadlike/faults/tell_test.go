@@ -136,9 +136,12 @@ func stories() []struct {
 		name  string
 		world *world
 	}{
-		{"a node is lost, the others save and go on elsewhere", lost}, {"a rank fails twice; the second time there is no restart left", failed},
-		{"a gang hangs and is placed elsewhere", hangs}, {"a node is lost and the last rank has not stopped", ending},
-		{"a command that never runs", unrun}, {"no fault", well},
+		{"a node is lost, the others save and go on elsewhere", lost},
+		{"a rank fails twice; the second time there is no restart left", failed},
+		{"a gang hangs and is placed elsewhere", hangs},
+		{"a node is lost and the last rank has not stopped", ending},
+		{"a command that never runs", unrun},
+		{"no fault", well},
 	}
 }
 

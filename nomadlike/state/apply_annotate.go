@@ -36,9 +36,9 @@ func applyJobAnnotate(tx *txn, body *structs.JobAnnotate) (structs.ApplyResult, 
 	if retagged {
 		tx.tell(jobEvent("event.job.tags", &changed, nil), "job", job.Name, "by", tx.by, "changes", tagChanges(job.Tags, changed.Tags))
 	}
-	switch {
-	case changed.Note == job.Note:
-	case changed.Note == "":
+	switch changed.Note {
+	case job.Note: // as it was
+	case "":
 		tx.tell(jobEvent("event.job.note_removed", &changed, nil), "job", job.Name, "by", tx.by)
 	default:
 		tx.tell(jobEvent("event.job.note", &changed, nil), "job", job.Name, "by", tx.by, "note", shortened(changed.Note, noteTold))
