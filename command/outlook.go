@@ -142,8 +142,11 @@ type layer struct {
 // total, and an upright line at now.
 func (env *Env) loadChart(found *outlook.Load, p *outlook.PoolLoad) []string {
 	layers := []layer{
-		{'#', ':', colourBlue, p.Used}, {'h', 'h', colourYellow, p.Held}, {'/', '/', colourBlue, p.Foreseen},
-		{'.', '.', colourDim, p.Reserved}, {'x', 'x', colourRed, p.Away},
+		{'#', ':', colourBlue, p.Used},
+		{'h', 'h', colourYellow, p.Held},
+		{'/', '/', colourBlue, p.Foreseen},
+		{'.', '.', colourDim, p.Reserved},
+		{'x', 'x', colourRed, p.Away},
 	}
 	most := 0
 	for _, n := range p.Total {
