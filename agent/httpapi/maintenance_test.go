@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -55,7 +56,7 @@ func TestMaintenanceIsPlannedByOperators(t *testing.T) {
 		"nodes twice":     {api.MaintenanceRequest{All: true, Pool: "default", For: hour}, "agent.maintenance_nodes_twice", ""},
 		"an unknown node": {api.MaintenanceRequest{Nodes: []string{"machin-2"}, For: hour}, "agent.maintenance_node_nearest", "machine-2"},
 		"a strange node":  {api.MaintenanceRequest{Nodes: []string{"zzzzz"}, For: hour}, "agent.maintenance_node", ""},
-		"an unknown pool": {api.MaintenanceRequest{Pool: "defualt", For: hour}, "agent.maintenance_pool_nearest", "default"},
+		"an unknown pool": {api.MaintenanceRequest{Pool: "defaul", For: hour}, "agent.maintenance_pool_nearest", "default"},
 		"a strange pool":  {api.MaintenanceRequest{Pool: "zzzzz", For: hour}, "agent.maintenance_pool", ""},
 		"in the past":     {api.MaintenanceRequest{All: true, Start: past, For: hour}, "agent.maintenance_past", ""},
 		"far away":        {api.MaintenanceRequest{All: true, Start: in(367 * 24 * hour), For: hour}, "agent.maintenance_far", ""},
@@ -67,8 +68,8 @@ func TestMaintenanceIsPlannedByOperators(t *testing.T) {
 		"a long reason":   {api.MaintenanceRequest{All: true, For: hour, Reason: &long}, "agent.maintenance_reason", ""},
 	} {
 		_, err := operator.AddMaintenance(t.Context(), c.request)
-		refused, ok := err.(*structs.Error)
-		if !ok || refused.Code != structs.CodeInvalid || refused.ID != c.id || refused.Params["nearest"] != c.nearest {
+		var refused *structs.Error
+		if !errors.As(err, &refused) || refused.Code != structs.CodeInvalid || refused.ID != c.id || refused.Params["nearest"] != c.nearest {
 			t.Errorf("%s: %v, want %s", name, err, c.id)
 		}
 	}
