@@ -125,7 +125,7 @@ func (tx *txn) putMaintenance(cluster *structs.Cluster, windows []structs.Mainte
 	tx.dealMaintenance()
 }
 
-// dealMaintenance gives every node the windows that cover it now.
+// dealMaintenance sets on every node the windows that cover it now.
 func (tx *txn) dealMaintenance() {
 	for _, known := range listRows[*structs.Node](tx, tableNodes, indexID, nil) {
 		if own := tx.maintenanceOf(known); !slices.Equal(own, known.Maintenance) {
