@@ -88,7 +88,7 @@ export async function home(browser, binary, inspect) {
       // Keys work on every page.
       await page.keyboard.press('g')
       await page.keyboard.press('q')
-      await page.getByRole('heading', { name: w.queue, exact: true }).waitFor()
+      await page.waitForFunction((title) => document.title.startsWith(title), w.queue)
       await page.keyboard.press('?')
       await page.getByRole('dialog', { name: w.keys }).waitFor()
       await inspect(page, `${lang}-keys`)

@@ -2,7 +2,7 @@
 // watch it run, read its logs, use a terminal, stop and clone it, read why
 // another one waits; in both languages, light and dark, with axe on every page.
 //
-//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|home|job|doors|away|views|rights|guides|measures]
+//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|home|job|cards|maintenance|doors|away|views|rights|guides|measures]
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -15,6 +15,7 @@ import { away } from './away.mjs'
 import { guides } from './guides.mjs'
 import { cardsOfAnySize } from './cards.mjs'
 import { home } from './home.mjs'
+import { maintenance } from './maintenance.mjs'
 import { job } from './job.mjs'
 import { eventToPixel, firstView, large } from './measures.mjs'
 import { rights } from './rights.mjs'
@@ -80,7 +81,7 @@ async function day(browser, agent, token, lang, dark) {
   await page.getByRole('alert').waitFor()
   await page.getByLabel(w.token, { exact: true }).fill(token)
   await page.getByRole('button', { name: w.signIn }).click()
-  await page.getByRole('heading', { name: w.queue }).waitFor() // the page that was asked for
+  await page.waitForFunction((title) => document.title.startsWith(title), w.queue) // the page that was asked for
   assert.equal(await page.evaluate(() => document.cookie), '', 'scripts see no cookie')
   const kept = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }) + document.documentElement.outerHTML)
   assert.ok(!kept.includes(token), 'the page keeps no token')
@@ -309,6 +310,7 @@ try {
   if (wanted('away')) for (const lang of ['en', 'zh']) await away(browser, options.binary, lang, inspect)
   if (wanted('views')) await views(browser, options.binary, inspect)
   if (wanted('cards')) await cardsOfAnySize(browser, agent, token, inspect)
+  if (wanted('maintenance')) await maintenance(browser, agent, token, inspect)
   if (wanted('home')) await home(browser, options.binary, inspect)
   if (wanted('job')) await job(browser, options.binary, inspect)
   if (wanted('rights')) await rights(browser, options.binary, inspect)

@@ -2,7 +2,7 @@ import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
 import { again } from './again'
 import { speak } from './api'
-import { lengthOf } from './format'
+import { clock, lengthOf } from './format'
 import type { Reason } from './types'
 
 export type Language = 'zh' | 'en'
@@ -73,9 +73,12 @@ export function fill(template: string, params: Record<string, string> = {}): str
 const place = /\{([a-z0-9_]+)(:words?|\|([^{}|]*)\|([^{}|]*))?\}/g
 const wholeSpan = /^(\d+h)?(\d+m)?\d+(\.\d+)?(ms|µs|ns|s)$/
 
+const wholeTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
+
 // spanText writes a length of time as people read it, as the catalogue's other
-// reader does: 2h42m43.713342491s is 2h42m44s, 1h0m0s is 1h.
+// reader does: 2h42m43.713342491s is 2h42m44s, 1h0m0s is 1h. A moment is told in the reader's zone.
 export function spanText(value: string): string {
+  if (wholeTime.test(value)) return clock(value)
   if (!wholeSpan.test(value)) return value
   const ms = lengthOf(value)
   if (ms < 1000) return value.replace(/(\.\d{3})\d+/, '$1')

@@ -9,7 +9,9 @@ import { stragglers } from '../src/parts/usage'
 import { linesOf, namesOf } from '../src/parts/training'
 import { colour, differing, errorLine, merged, timed, visible } from '../src/parts/logs'
 import { matching } from '../src/parts/palette'
-import { boxes, lanes, tops } from '../src/parts/timeline'
+import { boxes, closed, lanes, outside, tops } from '../src/parts/timeline'
+import { requestOf } from '../src/parts/maintenance'
+import { sentence as queueSentence } from '../src/pages/queue'
 import { atMoment, cellsOf, counted, groupsOf, keeps as keepsTile, largestGang, planOf, sumsOf } from '../src/parts/cells'
 import { cellAt, shortened } from '../src/parts/wall'
 import { keeps, readFilter } from '../src/parts/filters'
@@ -18,7 +20,7 @@ import { segments } from '../src/pages/job/strip'
 import { stepOf } from '../src/pages/job/truth'
 import { second, sentence } from '../src/pages/cluster'
 import { heldText, lineOf } from '../src/pages/create'
-import type { Attempt, AvailableNode, Bar, Event, JobSummary, NodeDevices, NodeSummary, RankUsage, Timeline } from '../src/types'
+import type { Attempt, AvailableNode, Bar, Event, JobSummary, MaintenanceDetail, NodeDevices, NodeSummary, QueueEntry, RankUsage, Timeline } from '../src/types'
 
 test('Chinese comes first when the browser asks for it', () => {
   expect(preferred(['zh-CN', 'en'], null)).toBe('zh')
@@ -37,6 +39,7 @@ test('reasons are filled once, and an unknown one is shown as it is', () => {
   expect(reasonText({ id: 'reason.x', params: { node: 'n1' } })).toBe('node n1 was lost')
   expect(reasonText({ id: 'reason.y', params: { b: '2', a: '1' } })).toBe('reason.y a=1 b=2')
   expect(reasonText(undefined)).toBe('')
+  expect(fill('from {at}', { at: new Date(2020, 1, 3, 4, 5).toISOString() })).toBe('from 2020-02-03 04:05')
 })
 
 test('times, spans and sizes', () => {
@@ -204,6 +207,31 @@ const fleet = (nodes: number, cards: number, change: (i: number, d: number) => P
     used: { cpu: 0, memory: 0, allocs: 1, devices: Object.fromEntries(Array.from({ length: cards }, (_, d) => [d, d]).filter(([, d]) => change(i, d!).used).map(([, d]) => [`d${d}`, 'a'])) },
     devices: Array.from({ length: cards }, (_, d) => ({ id: `d${d}`, index: d, kind: 'nvidia/gpu', model: 'H800', memory: 1, healthy: !change(i, d).sick, numa_node: 0 })), ...more(i),
   }) as unknown as NodeSummary)
+
+test('a timeline shows windows of maintenance, and names beside short bars', () => {
+  const bar = (from: number, to: number, name: string): Bar => ({ kind: 'running', job_id: name, job_name: name, project: 'p', subjob: 0, from: t(from), to: t(to), p50: null, p90: null })
+  const timeline: Timeline = { from: t(0), to: t(100), rows: [{ node_id: 'n', node: 'gpu-0', pool: 'p', bars: [bar(0, 2, 'short'), bar(30, 32, 'tight'), bar(34, 90, 'long')] }, { node_id: 'm', node: 'gpu-1', pool: 'p', bars: [] }] }
+  const window = (from: number, to: number, ...names: string[]) => ({ id: 'w', start: t(from), end: t(to), names, running: [] }) as unknown as MaintenanceDetail
+  const shut = closed(timeline, [window(50, 200, 'gpu-1'), window(-20, 10, 'gpu-0', 'gpu-1'), window(100, 120, 'gpu-0')], 1130)
+  expect(shut.map((c) => [c.row.node, c.x, c.w])).toEqual([['gpu-0', 130, 100], ['gpu-1', 630, 500], ['gpu-1', 130, 100]])
+  const placed = boxes(timeline, 1130)
+  expect([...outside(placed, 1130)].map(([box, room]) => [box.bar.job_name, room])).toEqual([['short', 274]])
+})
+
+test('the queue in one sentence, and a window as it is asked for', () => {
+  const say = ((key: string, values?: Record<string, unknown>) => key.split('.')[1] + (values ? JSON.stringify(values) : '')) as never
+  const entry = (verdict: string, at?: number) => ({ forecast: { verdict, p50: at === undefined ? null : t(at) } }) as unknown as QueueEntry
+  expect(queueSentence([], 0, say)).toBe('empty')
+  expect(queueSentence([entry('never')], 0, say)).toContain('truth_unknown')
+  expect(queueSentence([entry('later', 900), entry('never'), entry('later', 600)], 0, say)).toContain('"time":"10 min')
+  expect(queueSentence([entry('later', 900), entry('now')], 0, say)).toContain('truth_now')
+  const from = '2026-12-01T22:00'
+  const to = '2026-12-02T02:00'
+  const iso = { start: new Date(from).toISOString(), end: new Date(to).toISOString() }
+  expect(requestOf(' gpu-03, gpu-04 ', from, to, ' firmware ', false)).toEqual({ nodes: ['gpu-03', 'gpu-04'], ...iso, reason: 'firmware' })
+  expect(requestOf('pool:a800', from, to, '', true)).toEqual({ pool: 'a800', ...iso, keep_running: true })
+  expect(requestOf('*', from, to, '', false)).toEqual({ all: true, ...iso })
+})
 
 test('questions that people ask of the wall', () => {
   const nodes = fleet(1, 5, (_, d) => ({ used: d === 0 }))

@@ -1,3 +1,4 @@
+import type { TFunction } from 'i18next'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
@@ -13,6 +14,7 @@ import { Table } from '../parts/controls/table'
 import { ForecastCard, Holders, startText } from '../parts/forecast'
 import { Failed, useNow, useTitle, WordTag, PriorityTag, failing } from '../parts/states'
 import { Gantt } from '../parts/timeline'
+import { Windows, windowsQuery } from '../parts/maintenance'
 import { readChanges, WhatIfPanel } from '../parts/what_if'
 import { useRights } from '../rights'
 import type { Change, JobDetail, JobForecast, Queue, QueueEntry, Timeline } from '../types'
@@ -45,12 +47,12 @@ export function QueuePage() {
     placeholderData: keepPreviousData,
     queryFn: ({ signal }) => get<Timeline>(`/v1/queue/timeline?hours=${hours}${pool && '&pool=' + part(pool)}`, signal),
   })
+  const windows = useQuery({ ...windowsQuery, retry: false })
   const pools = useMemo(() => [...new Set((timeline.data?.rows ?? []).map((row) => row.pool))].sort(), [timeline.data])
   return (
     <div className="page">
       <div className="bar">
-        <h1>{t('menu.queue')}</h1>
-        <span className="quiet" role="status">{queue.data && t('queue.count', { count: queue.data.length })}</span>
+        <h1>{queue.data ? sentence(queue.data, now, t) : t('menu.queue')}</h1>
       </div>
       {failing(queue) && <Failed error={queue.error} retry={() => void queue.refetch()} />}
       <section className="card" aria-label={t('menu.queue')}>
@@ -93,12 +95,23 @@ export function QueuePage() {
           {(pools.length > 1 || pool) && <Pick label={t('jobs.pool')} value={pool} change={setPool} options={pools.map((value) => ({ value, label: value }))} width={140} />}
         </div>
         {failing(timeline) && <Failed error={timeline.error} retry={() => void timeline.refetch()} />}
-        {timeline.data && <Gantt timeline={timeline.data} move={allowed('what_if') ? (change) => setChanges([change]) : undefined} />}
+        {timeline.data && <Gantt timeline={timeline.data} windows={windows.data} move={allowed('what_if') ? (change) => setChanges([change]) : undefined} />}
         {allowed('what_if') && <p className="quiet">{t('queue.drag')}</p>}
         <Cli text={`nomadlike queue timeline -hours ${hours}${pool && ' -pool ' + pool}`} />
       </section>
+      <Windows />
     </div>
   )
+}
+
+// sentence is how many wait, and when the first of them starts, as people say it.
+export function sentence(entries: QueueEntry[], now: number, t: TFunction): string {
+  const count = t('queue.count', { count: entries.length })
+  const starts = entries.flatMap((entry) => (entry.forecast?.verdict === 'now' ? [now] : entry.forecast?.verdict === 'later' && entry.forecast.p50 ? [Date.parse(entry.forecast.p50)] : []))
+  if (entries.length === 0) return t('queue.empty')
+  if (starts.length === 0) return t('queue.truth_unknown', { count })
+  const first = Math.min(...starts)
+  return first - now < 60_000 ? t('queue.truth_now', { count }) : t('queue.truth_in', { count, time: since(new Date(now).toISOString(), new Date(first).toISOString()) })
 }
 
 // Entry is what a row of the queue opens to: why, what would help, and what

@@ -3,7 +3,7 @@ import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
 import { clock, millis } from '../format'
 import { colorOf, useLook, useWidth } from '../look'
-import type { Bar, Timeline, Row, Change } from '../types'
+import type { Bar, MaintenanceDetail, Timeline, Row, Change } from '../types'
 import { Scroll, Table } from './controls/table'
 
 const rowHeight = 22 // of a node whose bars do not overlap
@@ -66,6 +66,8 @@ export function ended(timeline: Timeline): Timeline {
   return { ...timeline, rows: (timeline.rows ?? []).map((row) => ({ ...row, bars: (row.bars ?? []).map(end) })) }
 }
 
+const insideFrom = 46 // pixels of a bar that has room for a name
+const outsideFrom = 30 // and of the room behind one that has none
 const openWidth = 46 // pixels of a reserved bar whose end nobody knows
 
 // boxes places every bar of a timeline on a plane of a given width.
@@ -88,6 +90,41 @@ export function boxes(timeline: Timeline, width: number): Box[] {
   return out
 }
 
+// Closed is a stretch of a node's row in which maintenance keeps work away.
+export interface Closed {
+  x: number
+  y: number
+  w: number
+  h: number
+  row: Row
+  window: MaintenanceDetail
+}
+
+// closed places the windows of maintenance on the plane of the boxes.
+export function closed(timeline: Timeline, windows: MaintenanceDetail[], width: number): Closed[] {
+  const from = millis(timeline.from)
+  const to = millis(timeline.to)
+  const scale = (width - names) / (to - from || 1)
+  const at = tops(timeline)
+  return (timeline.rows ?? []).flatMap((row, i) =>
+    windows.filter((window) => (window.names ?? []).includes(row.node) && millis(window.start) < to && millis(window.end) > from).map((window) => {
+      const x = names + (Math.max(from, millis(window.start)) - from) * scale
+      return { x, y: at[i]! + 1, w: Math.max(3, names + (Math.min(to, millis(window.end)) - from) * scale - x), h: at[i + 1]! - at[i]! - 1, row, window }
+    }))
+}
+
+// outside says which boxes are too short for their names and have room for them
+// behind, and how much: up to the next box of their row, or the edge.
+export function outside(placed: Box[], width: number): Map<Box, number> {
+  const out = new Map<Box, number>()
+  for (const box of placed) {
+    if (box.w > insideFrom || box.h <= 10) continue
+    const next = placed.reduce((x, other) => (other !== box && other.row === box.row && other.y < box.y + box.h && other.y + other.h > box.y && other.x >= box.x + box.w ? Math.min(x, other.x) : x), width)
+    if (next - box.x - box.w > outsideFrom) out.set(box, next - box.x - box.w - 6)
+  }
+  return out
+}
+
 // dropped is the change that letting go of a bar asks for: before the job that
 // it is dropped on, else to the front or the end of its tier.
 export function dropped(box: Box, on: Box | undefined, x: number): Change | undefined {
@@ -99,21 +136,22 @@ export function dropped(box: Box, on: Box | undefined, x: number): Change | unde
 
 // Gantt draws nodes × time: what runs, what is reserved and what is expected.
 // The table below says the same to those who do not see it.
-export function Gantt({ timeline: told, move }: { timeline: Timeline; move?: (change: Change) => void }) {
+export function Gantt({ timeline: told, windows = [], move }: { timeline: Timeline; windows?: MaintenanceDetail[]; move?: (change: Change) => void }) {
   const { t } = useTranslation()
   const { dark } = useLook()
   const go = useNavigate()
   const canvas = useRef<HTMLCanvasElement>(null)
   const [width, frame] = useWidth(480)
-  const [over, setOver] = useState<{ box: Box; x: number; y: number }>()
+  const [over, setOver] = useState<{ box?: Box; shut?: Closed; x: number; y: number }>()
   const [held, setHeld] = useState<{ box: Box; x: number; y: number; moved: boolean }>()
   const timeline = useMemo(() => ended(told), [told])
   const rows = timeline.rows ?? []
   const height = tops(timeline).at(-1)! + 4
   const placed = boxes(timeline, width)
+  const shut = closed(timeline, windows, width)
   useEffect(() => {
     const context = canvas.current?.getContext('2d')
-    if (context) draw(context, timeline, placed, width, height, dark)
+    if (context) draw(context, timeline, placed, shut, width, height, dark)
   })
   const find = (event: React.MouseEvent) => {
     const rect = canvas.current!.getBoundingClientRect()
@@ -129,19 +167,21 @@ export function Gantt({ timeline: told, move }: { timeline: Timeline; move?: (ch
         <li><i style={{ background: 'var(--running)' }} />{t('bar.running')}</li>
         <li><i style={{ border: '1px dashed var(--quiet)' }} />{t('bar.reserved')}</li>
         <li><i style={{ border: '1px solid var(--running)' }} />{t('bar.forecast')}</li>
+        {shut.length > 0 && <li><i className="hatch" />{t('bar.maintenance')}</li>}
       </ul>
       <Scroll label={t('queue.timeline')} className="wall" frame={frame} style={{ maxHeight: 480 }}>
         <canvas
           ref={canvas}
           role="img"
           aria-label={t('queue.timeline_about', { nodes: rows.length, bars: placed.length })}
-          style={{ width, height, cursor: over ? 'pointer' : 'default' }}
+          style={{ width, height, cursor: over?.box ? 'pointer' : 'default' }}
           onMouseMove={(event) => {
             const rect = canvas.current!.getBoundingClientRect()
             const [x, y] = [event.clientX - rect.left, event.clientY - rect.top]
             if (held) setHeld({ ...held, x, y, moved: held.moved || Math.hypot(x - held.x, y - held.y) > 4 })
             const hit = held ? undefined : find(event)
-            setOver(hit && { box: hit.box, x: event.clientX, y: event.clientY })
+            const within = hit || held ? undefined : shut.find((c) => x >= c.x && x <= c.x + c.w && y >= c.y && y <= c.y + c.h)
+            setOver(hit || within ? { box: hit?.box, shut: within, x: event.clientX, y: event.clientY } : undefined)
           }}
           onMouseLeave={() => { setOver(undefined); setHeld(undefined) }}
           onMouseDown={(event) => { const hit = find(event); if (hit && move && hit.box.bar.kind !== 'running' && hit.box.bar.job_name) setHeld({ ...hit, moved: false }) }}
@@ -157,9 +197,12 @@ export function Gantt({ timeline: told, move }: { timeline: Timeline; move?: (ch
         {held?.moved && <div className="ghost" style={{ left: held.x, top: held.y, width: Math.max(30, Math.min(held.box.w, 240)) }}>{held.box.bar.job_name}</div>}
         {over && (
           <div className="tip" style={{ left: Math.min(over.x + 12, Math.max(0, innerWidth - 372)), top: over.y + 14 }}>
-            <strong>{over.box.bar.job_name || t('queue.hidden')}</strong> · {t('bar.' + over.box.bar.kind)}<br />
-            {over.box.row.node} · {clock(over.box.bar.from)} – {over.box.bar.to ? clock(over.box.bar.to) : t('queue.open')}
-            {over.box.bar.p90 && <><br />P50 {clock(over.box.bar.p50)} · P90 {clock(over.box.bar.p90)}</>}
+            {over.box && <>
+              <strong>{over.box.bar.job_name || t('queue.hidden')}</strong> · {t('bar.' + over.box.bar.kind)}<br />
+              {over.box.row.node} · {clock(over.box.bar.from)} – {over.box.bar.to ? clock(over.box.bar.to) : t('queue.open')}
+              {over.box.bar.p90 && <><br />P50 {clock(over.box.bar.p50)} · P90 {clock(over.box.bar.p90)}</>}
+            </>}
+            {over.shut && <><strong>{t('bar.maintenance')}</strong>{over.shut.window.reason && ` · ${over.shut.window.reason}`}<br />{over.shut.row.node} · {clock(over.shut.window.start)} – {clock(over.shut.window.end)}</>}
           </div>
         )}
       </Scroll>
@@ -178,7 +221,7 @@ export function Gantt({ timeline: told, move }: { timeline: Timeline; move?: (ch
   )
 }
 
-function draw(c: CanvasRenderingContext2D, timeline: Timeline, placed: Box[], width: number, height: number, dark: boolean) {
+function draw(c: CanvasRenderingContext2D, timeline: Timeline, placed: Box[], shut: Closed[], width: number, height: number, dark: boolean) {
   const ratio = devicePixelRatio || 1
   c.canvas.width = width * ratio
   c.canvas.height = height * ratio
@@ -217,7 +260,32 @@ function draw(c: CanvasRenderingContext2D, timeline: Timeline, placed: Box[], wi
       c.fillRect(names, y + 1, width - names, rowHeight - 1)
     }
   })
-  for (const { x, y, w, h, bar } of placed) {
+  for (const { x, y, w, h, window } of shut) {
+    c.save()
+    c.beginPath()
+    c.rect(x, y, w, h)
+    c.clip()
+    c.fillStyle = dark ? 'rgba(255,255,255,0.05)' : 'rgba(0,0,0,0.05)'
+    c.fillRect(x, y, w, h)
+    c.strokeStyle = dark ? '#5b646f' : '#9aa3ad'
+    c.beginPath()
+    for (let d = -h; d < w; d += 7) {
+      c.moveTo(x + d, y + h)
+      c.lineTo(x + d + h, y)
+    }
+    c.stroke()
+    if (window.reason && w > 60 && h > 10) {
+      const text = Math.min(w - 8, c.measureText(window.reason).width)
+      c.fillStyle = dark ? '#171b21' : '#ffffff'
+      c.fillRect(x + 3, y + 2, text + 4, h - 4)
+      c.fillStyle = ink
+      c.fillText(window.reason, x + 5, y + h / 2 + 0.5, w - 8)
+    }
+    c.restore()
+  }
+  const behind = outside(placed, width)
+  for (const box of placed) {
+    const { x, y, w, h, bar } = box
     const colour = colorOf(bar.job_id || bar.project || 'hidden', dark)
     c.setLineDash(bar.kind === 'reserved' ? [4, 3] : [])
     c.strokeStyle = bar.kind === 'reserved' ? ink : colour
@@ -230,7 +298,16 @@ function draw(c: CanvasRenderingContext2D, timeline: Timeline, placed: Box[], wi
       c.strokeRect(x + 0.5, y + 0.5, w - 1, h - 1)
     }
     c.setLineDash([])
-    if (w > 46 && h > 10) {
+    const room = behind.get(box)
+    if (room) {
+      c.fillStyle = ink
+      c.save()
+      c.beginPath()
+      c.rect(x + w, y, room + 4, h)
+      c.clip()
+      c.fillText(bar.job_name, x + w + 4, y + h / 2 + 0.5)
+      c.restore()
+    } else if (w > insideFrom && h > 10) {
       c.fillStyle = bar.kind === 'running' ? (dark ? '#ffffff' : '#101317') : ink
       c.save()
       c.beginPath()
