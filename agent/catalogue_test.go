@@ -18,8 +18,8 @@ func TestMessagesExist(t *testing.T) {
 	id := regexp.MustCompile(`"(agent\.[a-z_.]+)"`)
 	routes := map[string]bool{
 		"agent.health": true, "agent.self": true, "agent.join": true, "agent.renew": true, "agent.lock": true, "agent.pem": true,
-		"agent.refuse": true,
-	} // the beginning of ids, in a test
+		"agent.refuse": true, "agent.hcl": true,
+	} // the beginning of ids, and a file, in tests
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		if err != nil {

@@ -203,6 +203,9 @@ func changes() map[string]any {
 		"jobs.time_limit":      api.TimeLimitRequest{TimeLimit: structs.Duration(60e9)},
 		"jobs.move":            api.QueueMoveRequest{Last: true},
 		"wall.share":           api.ShareRequest{},
+		"maintenance.add":      api.MaintenanceRequest{All: true, For: structs.Duration(3600e9)},
+		"maintenance.change":   api.MaintenanceRequest{For: structs.Duration(7200e9)},
+		"maintenance.end":      nil,
 		"nodes.drain":          api.DrainRequest{},
 		"nodes.cordon":         nil,
 		"nodes.uncordon":       nil,
@@ -236,6 +239,10 @@ func TestRevokedTokenChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	window, err := w.admin.AddMaintenance(t.Context(), api.MaintenanceRequest{All: true, Start: structs.UnixNano(time.Now().Add(time.Hour).UnixNano()), For: structs.Duration(3600e9)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, route := range api.Routes() {
 		if !route.Mutates() || noEntry[route.Name] != "" {
 			continue
@@ -257,6 +264,8 @@ func TestRevokedTokenChangesNothing(t *testing.T) {
 			id = node // servers are not removed this way
 		case strings.HasPrefix(route.Name, "nodes."):
 			id = w.agent.ID()
+		case strings.HasPrefix(route.Name, "maintenance."):
+			id = window.Window.ID
 		case route.From == api.FromToken:
 			id = w.ids["mate"]
 		case strings.HasPrefix(route.Name, "join_tokens."):

@@ -223,7 +223,7 @@ func amendNodes(window *structs.Maintenance, body *api.MaintenanceRequest, snaps
 	}
 	slices.Sort(pools)
 	if body.Pool != "" && !slices.Contains(pools, body.Pool) {
-		return unknownIn("pool", "agent.maintenance_pool", body.Pool, pools)
+		return unknownIn("pool", "agent.maintenance_pool", "agent.maintenance_pool_nearest", body.Pool, pools)
 	}
 	slices.Sort(names)
 	for _, name := range body.Nodes {
@@ -231,7 +231,7 @@ func amendNodes(window *structs.Maintenance, body *api.MaintenanceRequest, snaps
 			name = named
 		}
 		if _, known := slices.BinarySearch(names, name); !known {
-			return unknownIn("nodes", "agent.maintenance_node", name, names)
+			return unknownIn("nodes", "agent.maintenance_node", "agent.maintenance_node_nearest", name, names)
 		}
 		window.Nodes = append(window.Nodes, name)
 	}
@@ -240,10 +240,10 @@ func amendNodes(window *structs.Maintenance, body *api.MaintenanceRequest, snaps
 	return nil
 }
 
-// unknownIn says that nobody has a name, and which was probably meant.
-func unknownIn(field, id, name string, known []string) error {
+// unknownIn says by id that nobody has a name, or by near which one was probably meant.
+func unknownIn(field, id, near, name string, known []string) error {
 	if nearest := structs.Nearest(name, known); nearest != "" {
-		return maintenanceInvalid(field, id+"_nearest", "name", name, "nearest", nearest)
+		return maintenanceInvalid(field, near, "name", name, "nearest", nearest)
 	}
 	return maintenanceInvalid(field, id, "name", name)
 }

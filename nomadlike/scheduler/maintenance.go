@@ -138,9 +138,9 @@ func (b *Board) inMaintenance(sh *shape) *structs.WaitReason {
 
 // reason says it to people.
 func (c *closing) reason(sh *shape, room int) *structs.WaitReason {
-	id := "scheduler.maintenance"
+	id, why := "scheduler.maintenance", "scheduler.maintenance_why"
 	if c.window.Begun {
-		id = "scheduler.in_maintenance"
+		id, why = "scheduler.in_maintenance", "scheduler.in_maintenance_why"
 	}
 	params := []any{
 		"nodes", sh.size(), "need", sh.text(), "room", room, "closed", len(c.nodes), "names", shorten(c.nodes),
@@ -148,7 +148,7 @@ func (c *closing) reason(sh *shape, room int) *structs.WaitReason {
 		"end", c.window.End.Time().Truncate(time.Second).Format(time.RFC3339),
 	}
 	if c.window.Reason != "" {
-		id += "_why"
+		id = why
 		params = append(params, "why", c.window.Reason)
 	}
 	return waitFor(id, params...)
