@@ -164,7 +164,8 @@ async function day(browser, agent, token, lang, dark) {
     await inspect(page, mark + place)
   }
   await visit(page, agent.address + '/cluster')
-  await page.locator('.wall canvas').click({ position: { x: 30, y: 20 } })
+  await page.locator('.wall canvas').click({ position: { x: 30, y: 55 } }) // below the name of its pool
+  await page.locator('.closer h2 a').click()
   await page.locator('.facts').first().waitFor()
   await inspect(page, mark + 'node')
 

@@ -229,7 +229,7 @@ export function Jobs() {
       {targets.length > 0 && (
         <div className="bar card">
           <span>{t('jobs.picked', { count: targets.length })}</span>
-          {bulk.map((one) => <Button key={one} tone={one === 'stop' || one === 'delete' ? 'danger' : 'plain'} disabled={fitting(one, targets).length === 0} title={fitting(one, targets).length === 0 ? t('jobs.none_fit') : undefined} onClick={() => setDeed(one)}>{t('deed.' + one)}</Button>)}
+          {may('what_if') && bulk.map((one) => <Button key={one} tone={one === 'stop' || one === 'delete' ? 'danger' : 'plain'} disabled={fitting(one, targets).length === 0} title={fitting(one, targets).length === 0 ? t('jobs.none_fit') : undefined} onClick={() => setDeed(one)}>{t('deed.' + one)}</Button>)}
           <Button disabled={!comparing} title={comparing ? undefined : t('jobs.compare_some', { count: comparedMax })} onClick={() => void go(comparing)}>{t('jobs.compare')}</Button>
           <Button tone="bare" onClick={() => setPicked(new Set())}>{t('jobs.unpick')}</Button>
         </div>
