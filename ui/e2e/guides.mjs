@@ -5,7 +5,7 @@ import { startAgent, visit } from './agent.mjs'
 
 // What people look for, and the page that has to stand first.
 const wanted = {
-  en: { queue: 'queue', 'resume checkpoint': 'checkpoints', 'first cluster': 'first-cluster', containers: 'docker', slurm: 'from-slurm', sweep: 'day', 'nvidia driver': 'first-gpu' },
+  en: { queue: 'queue', 'resume checkpoint': 'checkpoints', 'first cluster': 'first-cluster', quota: 'queue', containers: 'docker', slurm: 'from-slurm', sweep: 'day', 'nvidia driver': 'first-gpu' },
   zh: { 检查点: 'checkpoints', 断点续训: 'checkpoints', 队列: 'queue', 第一个集群: 'first-cluster', 安全: 'security', 昇腾: 'first-npu', 扫参: 'day' },
 }
 
