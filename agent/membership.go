@@ -104,20 +104,16 @@ func (m *membership) views() []serverView {
 	return views
 }
 
-// Protocol is the lowest version that a server of the log speaks, as far as
-// gossip knows.
+// Protocol is the lowest version that a server of the log speaks: the first
+// result of Lowest.
 func (m *membership) Protocol() int {
-	lowest := wire.ProtocolVersion
-	for _, peer := range m.raft.Peers() {
-		if told := m.gossip.View(peer.ID).Meta.Protocol; peer.ID != m.raft.ID() && told > 0 {
-			lowest = min(lowest, told)
-		}
-	}
-	return lowest
+	protocol, _ := m.Lowest()
+	return protocol
 }
 
 // Lowest is the member of Raft's configuration that speaks the lowest protocol,
-// by its name for people. One that tells none may be of any age.
+// by its name for people. One that is silent speaks what it told last, before this
+// server's start too. One that has told none may be of any age.
 func (m *membership) Lowest() (protocol int, server string) {
 	protocol = wire.ProtocolVersion
 	for _, peer := range m.raft.Peers() {
@@ -127,7 +123,7 @@ func (m *membership) Lowest() (protocol int, server string) {
 		meta := m.gossip.View(peer.ID).Meta
 		told := meta.Protocol
 		if told == 0 {
-			told = wire.OldestProtocol
+			told = m.remembered(peer.ID)
 		}
 		if told < protocol {
 			if protocol, server = told, meta.Name; server == "" {
@@ -136,6 +132,16 @@ func (m *membership) Lowest() (protocol int, server string) {
 		}
 	}
 	return protocol, server
+}
+
+// remembered is the protocol that a server told before it fell silent.
+func (m *membership) remembered(id string) int {
+	for _, known := range m.gossip.Remembered() {
+		if known.ID == id && known.Protocol > 0 {
+			return known.Protocol
+		}
+	}
+	return wire.OldestProtocol
 }
 
 // tend makes the changes that autopilot wants; it runs on the leader and ends

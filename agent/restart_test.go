@@ -77,6 +77,33 @@ func TestClusterComesBackAfterARestartOfAll(t *testing.T) {
 	awaitJob(t, client, job.Job.ID, structs.JobStopped)
 }
 
+// Of three servers that stop, one stays away: the other two let the node in and
+// take jobs, though neither hears which protocol the third speaks.
+func TestTwoOfThreeServersComeBack(t *testing.T) {
+	c := startCluster(t, 3, 1)
+	made, err := c.api.CreateToken(t.Context(), api.TokenRequest{Role: "admin"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var settings []config.Settings
+	for _, agent := range c.servers {
+		settings = append(settings, again(t, agent, agent.DataDir(), nil))
+	}
+	for _, agent := range c.servers { // one after another: the last sees the others leave
+		stopAgent(t, agent)
+	}
+	first := startAgent(t, settings[1], testOptions(t))
+	startAgent(t, settings[2], testOptions(t))
+	client := c.at(t, first, made.Secret)
+	if _, _, err := client.Nodes(t.Context(), nil); err != nil { // retried until there is a leader
+		t.Fatal(err)
+	}
+	job := runJob(t, client, hello("true"), structs.JobSucceeded)
+	if job.Attempt != 1 {
+		t.Errorf("the job ended at attempt %d", job.Attempt)
+	}
+}
+
 // A server whose disk was lost joins anew at its old address: the cluster
 // exchanges the old id for the new one and has three voters again.
 func TestWipedServerIsReplaced(t *testing.T) {

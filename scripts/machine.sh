@@ -49,6 +49,7 @@ machine_kernel() {
     (cd "$work" && apt-get -qq download "$package" 2>/dev/null) >&2
     dpkg-deb -x "$work"/"$package"_*.deb "$MACHINE_CACHE/$package"
     rm -rf "$work"
+    /sbin/depmod -b "$MACHINE_CACHE/$package" "${package#linux-image-}" # before anybody copies the modules
     touch "$MACHINE_CACHE/$package/ready"
   fi
   echo "$MACHINE_CACHE/$package"
@@ -58,7 +59,7 @@ machine_modules() {
   local kernel=$1 dir=$2 version word module
   shift 2
   version=$(basename "$kernel"/lib/modules/*)
-  [[ -e "$kernel/lib/modules/$version/modules.dep" ]] || /sbin/depmod -b "$kernel" "$version"
+  [[ -e "$kernel/lib/modules/$version/modules.dep" ]] || /sbin/depmod -b "$kernel" "$version" # MACHINE_KERNEL's own
   for module in "$@"; do
     /sbin/modprobe -d "$kernel" -S "$version" --show-depends "$module" | while read -r word module _; do
       [[ $word == insmod ]] || continue # "builtin"

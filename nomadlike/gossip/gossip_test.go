@@ -425,7 +425,7 @@ func TestKnownFile(t *testing.T) {
 	if servers, err := file.Load(); err != nil || len(servers) != 0 {
 		t.Errorf("no file yet: %v, %v", servers, err)
 	}
-	want := []KnownServer{{"s1", "10.0.0.1:4648", "10.0.0.1:4646"}, {ID: "s2", Addr: "10.0.0.2:4648"}}
+	want := []KnownServer{{"s1", "10.0.0.1:4648", "10.0.0.1:4646", 7}, {ID: "s2", Addr: "10.0.0.2:4648"}}
 	for range 2 {
 		if err := file.Save(want); err != nil {
 			t.Fatal(err)
@@ -478,6 +478,58 @@ func TestAServerFindsThePeersOfItsLog(t *testing.T) {
 		}
 		w.open(config)
 		w.within(10*time.Second, "all see all again", w.allSee("s1 alive", "s2 alive", "s3 alive"))
+	})
+}
+
+// Servers that stop in order and come back find each other though the last to
+// stop saw all others leave, and though the log knows a port where nobody is: the
+// log's servers are remembered, with the protocol that they told.
+func TestServersThatAllStoppedFindEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newCluster(t)
+		directory := t.TempDir()
+		config := func(number int) Config {
+			c := w.config(number, roleServer)
+			c.Known = KnownFile(filepath.Join(directory, c.Name))
+			c.Meta.Protocol = 7
+			c.Peers = func() map[string]string {
+				return map[string]string{"s1": "10.0.0.201:4648", "s2": "10.0.0.202:4648", "s3": "10.0.0.203:4648"}
+			}
+			return c
+		}
+		for number := 1; number <= 3; number++ {
+			w.open(config(number))
+		}
+		w.within(5*time.Second, "all see all", w.allSee("s1 alive", "s2 alive", "s3 alive"))
+		time.Sleep(2 * rememberInterval)
+		w.network.Cut(hostNamed(1), hostNamed(2)) // so these two remember each other, and both look for one another
+		for _, name := range []string{"s1", "s2", "s3"} {
+			if err := w.members[name].Leave(soon(t)); err != nil {
+				t.Fatal(err)
+			}
+			w.crash(name)
+			if name == "s2" {
+				time.Sleep(2 * rememberInterval) // the third sees both leave, and writes
+			}
+		}
+		w.network.Heal()
+		if known, err := KnownFile(filepath.Join(directory, "s3")).Load(); err != nil || len(known) != 2 {
+			t.Errorf("s3, the last, remembers %+v %v", known, err)
+		}
+		for number := 1; number <= 3; number++ {
+			c := config(number)
+			c.Seeds = nil
+			w.open(c)
+			if number == 2 { // while the third is still away
+				w.within(10*time.Second, "two see each other", w.allSee("s1 alive", "s2 alive"))
+				at := slices.IndexFunc(w.members["s2"].Remembered(), func(s KnownServer) bool { return s.ID == "s3" && s.Protocol == 7 })
+				if at < 0 {
+					t.Errorf("s2 remembers %+v", w.members["s2"].Remembered())
+				}
+				time.Sleep(3 * time.Second)
+			}
+		}
+		w.within(rejoinFirstMax+2*rememberInterval, "all see all again", w.allSee("s1 alive", "s2 alive", "s3 alive"))
 	})
 }
 

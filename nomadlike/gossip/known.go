@@ -17,6 +17,9 @@ type KnownServer struct {
 	// RPCAddr is host:port of its TLS port; "" in files of before. It is a hint as
 	// all that gossip says: whoever answers there proves who it is.
 	RPCAddr string `json:"rpc_addr,omitempty"`
+
+	// Protocol is the newest that it told; 0 in files of before.
+	Protocol int `json:"protocol,omitempty"`
 }
 
 // Known remembers servers over a restart, so that an agent finds its cluster

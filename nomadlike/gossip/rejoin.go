@@ -38,7 +38,9 @@ func (g *Gossip) stayJoined(ctx context.Context) {
 				joined = true
 				settleAt = time.Now().Add(settleDelay)
 			}
-			if joined || len(missing) == 0 && complete {
+			// Servers are few, and need each other at once: they go on looking for
+			// those of the log in quick succession.
+			if (joined || len(missing) == 0 && complete) && (g.peers == nil || len(missing) == 0) {
 				wait = RejoinInterval
 			}
 			next = time.Now().Add(wait)
@@ -131,22 +133,33 @@ func (g *Gossip) load() []KnownServer {
 }
 
 // remember brings the list of known servers up to date: those that are
-// members stay or come, also dead ones, those that left in order go.
+// members stay or come, also dead ones, those that left in order go. A server of
+// the log that left stays too: it was stopped, to come back, and the last to stop
+// would come back without anybody to look for.
 func (g *Gossip) remember(known []KnownServer) []KnownServer {
 	updated := slices.Clone(known)
+	var peers map[string]string
+	if g.peers != nil {
+		peers = g.peers()
+	}
 	for _, member := range g.table.list() {
 		if member.ID == g.table.self || member.Meta.Role != roleServer {
 			continue
 		}
 		at := slices.IndexFunc(updated, func(s KnownServer) bool { return s.ID == member.ID })
+		_, ofLog := peers[member.ID]
+		told := KnownServer{ID: member.ID, Addr: member.Addr, RPCAddr: member.Meta.RPCAddr, Protocol: g.corrected(member).Meta.Protocol}
 		switch {
-		case member.State == StateLeft && at >= 0:
+		case member.State == StateLeft && !ofLog && at >= 0:
 			updated = slices.Delete(updated, at, at+1)
-		case member.State == StateLeft:
+		case member.State == StateLeft && !ofLog:
 		case at >= 0:
-			updated[at].Addr, updated[at].RPCAddr = member.Addr, member.Meta.RPCAddr
+			if told.Protocol == 0 {
+				told.Protocol = updated[at].Protocol
+			}
+			updated[at] = told
 		case len(updated) < knownMax:
-			updated = append(updated, KnownServer{ID: member.ID, Addr: member.Addr, RPCAddr: member.Meta.RPCAddr})
+			updated = append(updated, told)
 		}
 	}
 	if slices.Equal(updated, known) {
@@ -161,8 +174,9 @@ func (g *Gossip) remember(known []KnownServer) []KnownServer {
 	return updated
 }
 
-// Remembered lists the servers that were members once and did not leave, those
-// of earlier runs included. The slice is the caller's. Any goroutine may ask.
+// Remembered lists the servers that were members once and did not leave, or are
+// of the log, those of earlier runs included. The slice is the caller's. Any
+// goroutine may ask.
 func (g *Gossip) Remembered() []KnownServer {
 	g.mu.Lock()
 	defer g.mu.Unlock()

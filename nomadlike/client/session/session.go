@@ -25,6 +25,8 @@ const (
 	silentBeats      = 4                      // unanswered heartbeats until a server is given up
 	silentMin        = 800 * time.Millisecond // but never sooner than this
 	sentBeatsMax     = 256                    // heartbeats whose answers are remembered
+	outageSaid       = 2 * time.Second        // of an outage until the log names it: servers restart
+	outageEvery      = time.Minute            // between lines of the log while it lasts
 )
 
 // Stream is the client's end of Node.Session. Send is called by one
@@ -148,16 +150,19 @@ func (s *Session) Run(ctx context.Context) {
 	var (
 		tried    int
 		lostAt   = time.Now()
-		lastAddr string // of the server that welcomed the node last
+		saidAt   time.Time // when the log last named an outage, zero in none
+		lastAddr string    // of the server that welcomed the node last
 	)
 	for ctx.Err() == nil {
 		servers := s.servers(lastAddr)
 		welcomed := false
+		var addr string
+		var err error
 		if len(servers) > 0 {
-			addr := servers[tried%len(servers)]
-			err := s.once(ctx, addr, func() { welcomed = true })
+			addr = servers[tried%len(servers)]
+			err = s.once(ctx, addr, func() { welcomed = true })
 			if welcomed {
-				tried, lostAt, lastAddr = 0, time.Now(), addr
+				tried, lostAt, lastAddr, saidAt = 0, time.Now(), addr, time.Time{}
 			}
 			if ctx.Err() != nil {
 				return
@@ -174,6 +179,10 @@ func (s *Session) Run(ctx context.Context) {
 			}
 		} else {
 			tried++
+			if len(servers) > 0 && tried%len(servers) == 0 && time.Since(lostAt) >= outageSaid && time.Since(saidAt) >= outageEvery {
+				saidAt = time.Now()
+				s.config.Logger.Warn("no server takes this node", logkey.Count, len(servers), logkey.Addr, addr, logkey.Error, err)
+			}
 		}
 		if !pause(ctx, wait) {
 			return
