@@ -29,7 +29,7 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// attack is a job's script that tells of everything that it could do.
+// attack is a job's script that reports everything that it could do.
 func attack(agent *Agent, options Options, victim string) string {
 	const name = "nomadlike-attack"
 	saved, _ := api.ContextDir(options.Getenv)

@@ -16,7 +16,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// smallDisk mounts a file system of its own, or tells that it cannot.
+// smallDisk mounts a file system of its own, or says that it cannot.
 func smallDisk(t *testing.T, options string) (dir string, ok bool) {
 	t.Helper()
 	if os.Geteuid() != 0 {

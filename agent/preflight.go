@@ -37,7 +37,7 @@ type Finding struct {
 }
 
 // Preflight looks whether an agent with this configuration would start on this
-// machine, and tells everything at once: the data directory with its owner, its
+// machine, and reports everything at once: the data directory with its owner, its
 // lock, its identity, certificate and log, the room of its disk, the ports, the
 // addresses, the directories that the configuration names. It changes nothing,
 // asks no other machine, and may run beside an agent that uses the directory:

@@ -96,7 +96,7 @@ func TestLegalNames(t *testing.T) {
 	}
 }
 
-// -check-config tells everything: files that cannot be read, what is not known,
+// -check-config reports everything: files that cannot be read, what is not known,
 // and values that are wrong.
 func TestEveryProblemAtOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "settings.hcl")

@@ -132,7 +132,7 @@ func (c *core) block(r *front.Request, how reading) (*state.Snapshot, error) {
 
 // everything makes a blocking query of any change of the whole state that one
 // watch sees, or a second one: for lists whose items may leave them, which no
-// item's index tells.
+// item's index says.
 func everything(watch func(*state.Snapshot) <-chan struct{}, also ...func(*state.Snapshot) <-chan struct{}) reading {
 	how := reading{version: (*state.Snapshot).Index, watch: watch}
 	if len(also) > 0 {

@@ -19,7 +19,7 @@ type eventHandlers struct{ *core }
 
 // Times of streams.
 const (
-	eventsBeat   = 3 * time.Second  // an empty line tells that the stream lives
+	eventsBeat   = 3 * time.Second  // an empty line says that the stream lives
 	writeTimeout = 30 * time.Second // for a reader that does not take what it asked for
 	execPing     = 20 * time.Second
 )

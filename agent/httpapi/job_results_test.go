@@ -66,7 +66,7 @@ func TestRoundsOfANode(t *testing.T) {
 	}
 }
 
-// Jobs that the caller may not read are no secret that a list tells of.
+// Jobs that the caller may not read are no secret that a list reports.
 func TestResultsOfForeignJobs(t *testing.T) {
 	h := newHarness(t)
 	h.node("machine-1", 8)

@@ -76,7 +76,7 @@ func locateJob(r *front.Request, snapshot *state.Snapshot) (*structs.Job, auth.O
 
 // findJob finds a job by id, by name, or by a unique prefix of its id. Only
 // jobs that the caller may read are candidates for name and prefix, so that
-// an ambiguity tells nothing about others.
+// an ambiguity says nothing about others.
 func findJob(r *front.Request, id string, snapshot *state.Snapshot) (*structs.Job, error) {
 	if !front.PlausibleID(id) {
 		return nil, auth.NotFound(auth.ObjectJob, id)

@@ -30,7 +30,7 @@ const (
 // but time: a start before a reserved one depends on it.
 const startableFresh = 10 * time.Second
 
-// outlookHandlers tells how full pools were and will be.
+// outlookHandlers reports how full pools were and will be.
 type outlookHandlers struct {
 	*core
 	futures Forecasts
@@ -89,7 +89,7 @@ func (h *outlookHandlers) loadOf(snapshot *state.Snapshot, shown *server.Forecas
 	return h.loads.load
 }
 
-// loadAt counts what a state tells of the time before a forecast, and what that
+// loadAt counts what a state says of the time before a forecast, and what that
 // expects.
 func loadAt(snapshot *state.Snapshot, shown *server.ForecastSnapshot) *outlook.Load {
 	times, now := load.Times(shown.At, outlookPast, forecast.LoadAhead.Std(), outlookStep)

@@ -117,7 +117,7 @@ func TestSeriesOfStrangeNodes(t *testing.T) {
 	if n := countSeries(t, registry, "nomadlike_node_up", "nomadlike_device_utilization_ratio", "nomadlike_node_cpu_seconds_total"); n != 4 {
 		t.Errorf("%d series", n)
 	}
-	leads = false // a follower tells of its own nodes only
+	leads = false // a follower reports its own nodes only
 	if n := countSeries(t, registry, "nomadlike_node_up"); n != 1 {
 		t.Errorf("%d series of a follower", n)
 	}

@@ -135,7 +135,7 @@ type JobSummary struct {
 	Subjobs     int              `json:"subjobs"`
 	SubmittedAt structs.UnixNano `json:"submitted_at"`
 	JobStatus
-	// Idle tells why it uses nothing of what it holds: one of the words of
+	// Idle reports why it uses nothing of what it holds: one of the words of
 	// JobRef.Idle; "": it may use it.
 	Idle      string           `json:"idle,omitempty"`
 	IdleSince structs.UnixNano `json:"idle_since,omitempty"` // with IdleCards

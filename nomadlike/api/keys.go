@@ -53,7 +53,7 @@ func (c *Client) Keys(ctx context.Context, kind structs.KeyKind) (*Keys, error) 
 }
 
 // RotateKeys begins to replace a key of a kind by a new one. While that is under
-// way it only tells how far it is; servers go on with it by themselves.
+// way it only reports how far it is; servers go on with it by themselves.
 //
 // With revoke, for a CA whose key may be in other hands, nobody follows from it to
 // the new one, and its certificates renew nothing.

@@ -12,7 +12,7 @@ import (
 // to be for the next hours, and what could start now. It names no jobs.
 type Outlook struct {
 	outlook.Load
-	// CouldStart tells for each model of cards how many jobs of the caller's project
+	// CouldStart reports for each model of cards how many jobs of the caller's project
 	// would start now, tried by the scheduler. It is null when that cannot be told now.
 	CouldStart []outlook.Startable `json:"could_start"`
 }
@@ -24,7 +24,7 @@ var OutlookRead = endpoint[None, Outlook](Route{
 	Summary: "How full were the pools over the last 24 hours, how full will they probably be over the next 12, and what could start now?",
 })
 
-// Outlook tells how full all pools, or with a name that one, were and will be, and
+// Outlook reports how full all pools, or with a name that one, were and will be, and
 // what could start now.
 func (c *Client) Outlook(ctx context.Context, pool string) (*Outlook, error) {
 	values := url.Values{}

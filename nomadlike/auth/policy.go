@@ -165,7 +165,7 @@ var rules = [...]rule{
 
 // Allowed decides whether p may do verb on object. Whatever no rule grants
 // is refused. A refusal hides an object that p may not read, so that probing
-// for names tells nothing.
+// for names says nothing.
 func Allowed(p Principal, verb Verb, object Object) Decision {
 	if !p.wellFormed() {
 		return Decision{Hide: object.Kind.inProject(), Reason: ReasonMalformed}

@@ -11,7 +11,7 @@ import (
 	"nomadlike/internal/logkey"
 )
 
-// Leadership is what LeadershipCh tells.
+// Leadership is what LeadershipCh says.
 type Leadership struct {
 	Leader bool   // this server leads and has applied everything acknowledged before
 	Term   uint64 // in which it does, or in which it does not any more

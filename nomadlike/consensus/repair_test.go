@@ -221,7 +221,7 @@ func TestLogSealedBeforeItsListSaysSo(t *testing.T) {
 			l.append(4, 90)
 			before := files(t, l.dir)
 			if by == "append" {
-				for len(l.want) < 40 { // until the list tells of another file
+				for len(l.want) < 40 { // until the list names another file
 					l.append(1, 90)
 					if eventuallySealed(t, l.dir, before) {
 						break

@@ -42,7 +42,7 @@ type voteStore struct {
 
 var _ raft.StableStore = (*voteStore)(nil)
 
-// openVoteStore loads the record. fresh tells that no log exists yet; beside a
+// openVoteStore loads the record. fresh says that no log exists yet; beside a
 // log, a missing record is a lost vote and refused.
 func openVoteStore(rec record, identity Identity, fresh bool) (*voteStore, error) {
 	store := &voteStore{record: rec}

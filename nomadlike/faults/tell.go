@@ -179,7 +179,7 @@ func hung(cause *structs.Reason) bool {
 }
 func slow(cause *structs.Reason) bool { return cause != nil && cause.ID == "reason.slow" }
 
-// happened tells when the work stopped.
+// happened reports when the work stopped.
 func (t *teller) happened(first *structs.Allocation, noticed *structs.Event) {
 	switch {
 	case hung(t.attempt.Cause) && noticed != nil:
@@ -203,7 +203,7 @@ func (t *teller) happened(first *structs.Allocation, noticed *structs.Event) {
 	}
 }
 
-// known tells when the servers knew.
+// known reports when the servers knew.
 func (t *teller) known(noticed *structs.Event) {
 	switch {
 	case noticed != nil:
@@ -213,7 +213,7 @@ func (t *teller) known(noticed *structs.Event) {
 	}
 }
 
-// agreed tells when the servers ended the attempt.
+// agreed reports when the servers ended the attempt.
 func (t *teller) agreed(first *structs.Allocation) {
 	if t.attempt.EndingAt == 0 {
 		return
@@ -239,7 +239,7 @@ func (t *teller) agreed(first *structs.Allocation) {
 	}
 }
 
-// saved tells of the checkpoint that was registered when the attempt was to end.
+// saved reports the checkpoint that was registered when the attempt was to end.
 func (t *teller) saved() {
 	from := t.attempt.EndingAt
 	if from == 0 || t.Job.Checkpoint == nil {
@@ -273,7 +273,7 @@ func (t *teller) eventAt(id string) structs.UnixNano {
 	return 0
 }
 
-// stopped tells when nothing of the attempt was left, and who was last.
+// stopped reports when nothing of the attempt was left, and who was last.
 func (t *teller) stopped() {
 	if t.attempt.EndedAt == 0 {
 		t.unknown(StageStopped, "story.not_stopped")
@@ -292,7 +292,7 @@ func (t *teller) stopped() {
 	t.add(StageStopped, t.attempt.EndedAt, structs.NewReason("story.stopped_last", "attempt", t.attempt.Number, "rank", last.Rank, "node", last.NodeName))
 }
 
-// placed tells when the next attempt had its nodes, and which of them are other ones.
+// placed reports when the next attempt had its nodes, and which of them are other ones.
 func (t *teller) placed() {
 	if t.attempt.EndedAt == 0 {
 		return
@@ -332,7 +332,7 @@ func names(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// running tells when every rank of the next attempt ran.
+// running reports when every rank of the next attempt ran.
 func (t *teller) running() {
 	switch {
 	case t.next == nil:
@@ -345,7 +345,7 @@ func (t *teller) running() {
 	}
 }
 
-// stepped tells when the next attempt made its first step.
+// stepped reports when the next attempt made its first step.
 func (t *teller) stepped() {
 	if t.next == nil || t.next.RunningAt == 0 {
 		return

@@ -9,7 +9,7 @@ import (
 )
 
 // cpu is the processor time that this process has used: on a busy machine the
-// clock tells more about the others.
+// clock says more about the others.
 func cpu() time.Duration {
 	var usage syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {

@@ -23,13 +23,13 @@ const (
 	pastRecency    = 100  // newer ones, after which a forecast says 37 % as much
 	widthLeast     = 0.1  // added to widths, so that certainty can be wrong too
 	// coverage is the share of starts that lie before a P90, as far as the past
-	// tells: more than nine tenths, because forecasts that were made together come
+	// says: more than nine tenths, because forecasts that were made together come
 	// out together, so the past holds fewer surprises than it seems to.
 	coverage = 0.93
 )
 
 // Calibrator corrects forecasts by how earlier ones came out. Each of these
-// tells by how much, measured in its own width, the futures were wrong; the
+// reports by how much, measured in its own width, the futures were wrong; the
 // errors of forecasts that were like the one in question, and the futures
 // themselves, are stirred into one distribution of its wait. Those that still
 // wait for longer than they should count for the P90: they are the first to

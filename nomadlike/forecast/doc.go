@@ -1,4 +1,4 @@
-// Package forecast tells when jobs will start: the queue as it stands, a job
+// Package forecast reports when jobs will start: the queue as it stands, a job
 // that is not submitted yet, and both after the changes of a what-if.
 //
 // The production scheduler is run forward in virtual time on copies of its

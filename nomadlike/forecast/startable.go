@@ -21,7 +21,7 @@ type cardModel struct {
 	drivers     map[string]bool
 }
 
-// CouldStart tells how many jobs with cards of each model would start at once: the
+// CouldStart reports how many jobs with cards of each model would start at once: the
 // scheduler's own pass at now is tried with whole nodes, half nodes, as many cards
 // as one node has free, and single cards. probe is complete but for its cards, and
 // names a pool when only that counts; a driver is chosen from those that its nodes

@@ -4,7 +4,7 @@
 //
 // Flow: Open joins the cluster through seeds and the servers remembered from
 // the last run, and keeps trying; Members and Servers answer from a table in
-// memory; Events tells of changes; Witness asks the network here and now, so
+// memory; Events reports changes; Witness asks the network here and now, so
 // that a leader can ask several agents what they see before it declares a
 // node lost. hashicorp/memberlist does the work (SWIM with Lifeguard).
 //

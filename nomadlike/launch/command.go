@@ -24,7 +24,7 @@ func mpiLaunchers() []string {
 // matches as a program (its base name, with or without a variant as in
 // mpiexec.hydra) or as the module of python's -m, which may be one inside of the
 // launcher's package: accelerate.commands.launch. When none does, substring
-// tells which name is merely contained in some word: the rule of older
+// reports which name is merely contained in some word: the rule of older
 // platforms, on which a path such as /data/mpirun_logs counted.
 func findLauncher(words, names []string) (found, substring string) {
 	module := ""

@@ -2,7 +2,7 @@ package launch
 
 import "nomadlike/nomadlike/structs"
 
-// What a node tells of its RDMA network.
+// What a node says of its RDMA network.
 const (
 	AttrRDMACards   = "rdma.cards" // for NCCL_IB_HCA: "mlx5_0:1,mlx5_1:1"
 	AttrRDMALayer   = "rdma.layer" // LayerInfiniBand | Ethernet

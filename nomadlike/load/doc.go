@@ -1,4 +1,4 @@
-// Package load tells how full pools were, are and probably will be: how many
+// Package load reports how full pools were, are and probably will be: how many
 // cards jobs use, how many are held for people to look at, kept for jobs that
 // wait, or away, at some instants before and after now.
 //

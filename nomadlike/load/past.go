@@ -28,7 +28,7 @@ const (
 	eventHoldFreed = "event.alloc.hold_freed"
 )
 
-// change is something that an event tells: from then on a node, or a card of it,
+// change is something that an event says: from then on a node, or a card of it,
 // is well or not.
 type change struct {
 	at  structs.UnixNano
@@ -100,7 +100,7 @@ func historyOf(view View, from structs.UnixNano) *history {
 
 // outages are the times in which an aspect was not well: before the first change
 // it was the other way round, and now is as it is. since is when it came to that,
-// where no change tells; 0: not known.
+// where no change says; 0: not known.
 func outages(changes []change, badNow bool, since structs.UnixNano, cards int) (list []Outage) {
 	if len(changes) == 0 {
 		if badNow {
@@ -157,7 +157,7 @@ func (h *history) siteOf(node *structs.Node) Site {
 	return site
 }
 
-// Past tells which nodes there are and what was held of them from a time on until
+// Past reports which nodes there are and what was held of them from a time on until
 // now, now included. What still runs is told until now and no further; what is held
 // for people to look at, until its hold ends.
 func Past(view View, from, now structs.UnixNano) (sites []Site, spans []Span) {

@@ -45,7 +45,7 @@ type pool struct {
 	past tally // used on no node that is known
 }
 
-// Sum tells how full pools are at some instants, in order, and all of them
+// Sum reports how full pools are at some instants, in order, and all of them
 // together: every card counts once, as the first of used, held, foreseen, away and
 // reserved that it is. A pool without cards counts nodes; beside pools with cards
 // it does not count in the sum of all.

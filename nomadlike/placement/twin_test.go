@@ -42,7 +42,7 @@ func (t *twin) sorted() []*structs.Node {
 	return nodes
 }
 
-// rank places one rank on a node, or tells that there is no room.
+// rank places one rank on a node, or says that there is no room.
 func (t *twin) rank(job *structs.Job, node *structs.Node, spec structs.Resources, rank int, o twinOptions) (structs.RankPlacement, bool) {
 	usage := t.usage[node.ID]
 	devices, devicesOK := feasible.ChooseDevices(node, usage, spec.Devices)

@@ -60,7 +60,7 @@ func (m *Model) Learn(run Run) {
 	}
 	m.changed(s)
 	if run.Expected > 0 {
-		// What failed or was stopped tells no more than that it had not come to its end.
+		// What failed or was stopped says no more than that it had not come to its end.
 		m.expected.learn(user, seconds, run.Expected.Seconds(), run.Outcome == structs.OutcomeSucceeded)
 	}
 	if run.TimeLimit > 0 {

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrStreamEnded is returned by Send when the stream has ended at the other
-// side. Recv tells why.
+// side. Recv reports why.
 var ErrStreamEnded = errors.New("stream has ended")
 
 // ServerStream is the answering end of a stream. One goroutine may send

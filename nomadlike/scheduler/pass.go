@@ -93,7 +93,7 @@ type answer struct {
 // order, and the explanations that differ from what the waiting subjobs carry.
 // An empty plan means that nothing is to be proposed. After a plan with gangs,
 // or with WaitsMax explanations, another pass may have more to do; after any
-// other, nothing until the board changes or the time that Due tells.
+// other, nothing until the board changes or the time that Due says.
 //
 // seed spreads dynamic ports; every other choice depends on the board and now
 // alone. WaitReason.Position is left 0: the place in the queue shifts with

@@ -243,7 +243,7 @@ func checkHead(t *rapid.T, w *world, plan structs.Plan, settings Settings) {
 }
 
 // crowd runs a cluster that small jobs fill to the last core all the time, and
-// tells how many minutes a gang that needs four whole nodes waits for its start.
+// reports how many minutes a gang that needs four whole nodes waits for its start.
 // What the board expects of the jobs is made up.
 func crowd(t *testing.T, settings Settings, minutes int, seed uint64) int {
 	chance := rand.New(rand.NewPCG(seed, 1))

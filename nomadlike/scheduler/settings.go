@@ -45,10 +45,10 @@ type Settings struct {
 	// Model estimates run times; nil: time limits alone, and no limit is any
 	// length. Limits bound estimates in any case.
 	Model Estimates
-	// Runtime, when set, tells exactly how long a queued subjob will run from its
+	// Runtime, when set, reports exactly how long a queued subjob will run from its
 	// start on, instead of any estimate; for simulations that know.
 	Runtime func(job *structs.Job, subjob int) time.Duration
-	// Prefer, when set, tells how much a node is worth to a job for what it uses
+	// Prefer, when set, reports how much a node is worth to a job for what it uses
 	// already, prepared data for instance; nodes with more come first.
 	Prefer func(job *structs.Job, node *structs.Node) int
 	// Prefers reports which jobs Prefer is asked for: to ask for every node takes

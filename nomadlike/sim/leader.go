@@ -99,7 +99,7 @@ func (l *leader) plan() {
 	}
 	input := scheduler.Input{Snapshot: snapshot}
 	seed := snapshot.Index()
-	board := scheduler.NewBoard(input.Settings) // as Schedule does, and it tells when gangs may grow
+	board := scheduler.NewBoard(input.Settings) // as Schedule does, and it reports when gangs may grow
 	board.Sync(snapshot)
 	plan := board.Pass(l.w.wall(), seed)
 	l.growAt, _ = board.GrowDue(l.w.wall())

@@ -11,7 +11,7 @@ const (
 	attrDeviceFault  = "fault"
 )
 
-// deviceEventsMax bounds what one registration tells of single devices: when the
+// deviceEventsMax bounds what one registration says of single devices: when the
 // library of a machine hangs, all of them change at once.
 const deviceEventsMax = 64
 

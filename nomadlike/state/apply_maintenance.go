@@ -89,7 +89,7 @@ func applyMaintenanceStep(tx *txn, body *structs.MaintenanceStep) (structs.Apply
 	return accepted()
 }
 
-// maintenanceProblem tells what keeps a window out of the tables, "" for nothing.
+// maintenanceProblem reports what keeps a window out of the tables, "" for nothing.
 func maintenanceProblem(m *structs.Maintenance) string {
 	ways := 0
 	for _, given := range []bool{len(m.Nodes) > 0, m.Pool != "", m.All} {
@@ -145,7 +145,7 @@ func (tx *txn) maintenanceOf(node *structs.Node) []structs.NodeMaintenance {
 	return structs.MaintenanceOf(node, cluster.Maintenance)
 }
 
-// maintenanceAgainst tells which window a gang that starts now could run into, nil
+// maintenanceAgainst reports which window a gang that starts now could run into, nil
 // when it could into none.
 func (tx *txn) maintenanceAgainst(job *structs.Job, gang *structs.GangPlan) *structs.Reason {
 	for i := range gang.Placements {

@@ -8,7 +8,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// note takes what a node tells of one of its allocations besides its status.
+// note takes what a node says of one of its allocations besides its status.
 // Only the newest attempt of a subjob is heard: what an older one saved may lie
 // behind what the newer one has begun from.
 func (tx *txn) note(nodeID string, note *structs.AllocNote) {
@@ -87,7 +87,7 @@ func (tx *txn) saved(job *structs.Job, before *structs.Subjob, alloc *structs.Al
 	tx.tell(allocEvent(eventCheckpoint, alloc), "rank", alloc.Name, "path", made.Path, "step", decimal(uint64(made.Step)))
 }
 
-// told makes an event known that a node tells of. What a node may tell is
+// told makes an event known that a node reports. What a node may tell is
 // bounded, for its agent may be in strange hands.
 func (tx *txn) told(alloc *structs.Allocation, told *structs.Told) {
 	if !structs.ToldEvent(told.Event) || len(told.Params) > structs.NoteParamsMax {

@@ -59,7 +59,7 @@ func jobProblem(job *structs.Job) string {
 	return ""
 }
 
-// annotationProblem tells what keeps tags and a note out of the tables, "" for
+// annotationProblem reports what keeps tags and a note out of the tables, "" for
 // nothing. Which characters they may have is checked before the log: what a letter is
 // changes with the tables of Unicode, and replicas may not differ.
 func annotationProblem(body *structs.JobAnnotate) string {

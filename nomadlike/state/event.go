@@ -131,7 +131,7 @@ func (tx *txn) recordForJob(event *structs.Event) {
 		return
 	}
 	if _, ok := tx.job(event.JobID); !ok {
-		return // the event tells that the job was deleted
+		return // the event says that the job was deleted
 	}
 	changed := *tx.jobStatus(event.JobID)
 	if len(changed.History) >= JobEventsMax {

@@ -24,7 +24,7 @@ func say(s *Store, node string, count, at int) {
 	}
 }
 
-// TestNodeCannotWipeEvents: a node that tells of checkpoints without end loses
+// TestNodeCannotWipeEvents: a node that reports checkpoints without end loses
 // its own events and nobody else's, on every server alike, also on one that has
 // read the state anew.
 func TestNodeCannotWipeEvents(t *testing.T) {

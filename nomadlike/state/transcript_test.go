@@ -517,7 +517,7 @@ func (p *play) saves(plain []string, named map[string]string) {
 	}}})
 }
 
-// watched is what a node tells of a rank that it watches.
+// watched is what a node says of a rank that it watches.
 func (p *play) watched(verb string, plain []string, named map[string]string) {
 	snapshot := p.store.Snapshot()
 	id, subjob := p.jobOf(plain[0])

@@ -52,7 +52,7 @@ type commandWord struct {
 	raw  string // as written
 }
 
-// commandScan is what reading a command once tells: its words, and the first
+// commandScan is what reading a command once says: its words, and the first
 // of each thing that only a shell would understand.
 type commandScan struct {
 	words        []commandWord

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what a node tells of its allocations besides their statuses.
+// Bounds of what a node says of its allocations besides their statuses.
 const (
 	CheckpointPathMax = 4096 // bytes
 	CheckpointsKept   = 8    // of a subjob, oldest dropped first
@@ -43,7 +43,7 @@ func CheckpointPathProblem(path string) string {
 	return ""
 }
 
-// AllocNote is what a node tells of an allocation besides its status. A note
+// AllocNote is what a node says of an allocation besides its status. A note
 // of an old attempt, of a foreign node or with a Seq that is not higher than
 // that of the last note of the allocation changes nothing. Exactly one of
 // Checkpoint, Told, Progress, Slow, Hold and Evicted is set.

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Progress is what a node tells of a rank that has gone silent: it has logged
+// Progress is what a node says of a rank that has gone silent: it has logged
 // nothing and made no step for longer than it ever takes, or it logs and makes no
 // step while a device of it is idle. A rank that is heard
 // again reports that with Silent unset. Ranks that are heard tell nothing.

@@ -54,7 +54,7 @@ func (n *Node) Stores(need string) bool {
 	return slices.Contains(n.Storages, need)
 }
 
-// DataNamesMax bounds how many copies of datasets a node tells of.
+// DataNamesMax bounds how many copies of datasets a node reports.
 const DataNamesMax = 256
 
 // DataName names data of the job, of one of StorageKinds. Jobs of one project
@@ -73,7 +73,7 @@ func (j *Job) DataName(kind string, ref *DataRef) string {
 // CopyName is what a node calls its copy of something that has a DataName.
 // remote says that it comes from a server, so that every job reads the copy;
 // without it only jobs do that ask for the preparation. user is who has submitted
-// the job if the data is this user's own, as where it lies tells; or else "".
+// the job if the data is this user's own, as where it lies says; or else "".
 func CopyName(name string, remote bool, user string) string {
 	if remote {
 		name = copyRemote + name

@@ -23,7 +23,7 @@ type JobAnnotate struct {
 	Note   *string  `json:"note,omitempty"`   // nil: as it was; "": none
 }
 
-// TagProblem tells why a text may not be a tag, as the message id of the reason, or
+// TagProblem reports why a text may not be a tag, as the message id of the reason, or
 // "" when it may: letters and digits of any script, and . _ - / : = @ + # between
 // them. A tag begins with a letter or a digit, so that +TAG and -TAG can say what
 // becomes of it, and holds no space and no comma, which separate tags.
@@ -50,7 +50,7 @@ func TagProblem(tag string) string {
 	return ""
 }
 
-// NoteProblem tells why a text may not be a note, as the message id of the reason,
+// NoteProblem reports why a text may not be a note, as the message id of the reason,
 // or "" when it may. A note has lines and no other control characters.
 func NoteProblem(note string) string {
 	switch {

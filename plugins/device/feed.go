@@ -40,7 +40,7 @@ func NewFeed(first Snapshot) *Feed {
 
 // Publish makes s the newest snapshot. The feed owns it from now on: the
 // caller changes nothing in it any more. Nobody is woken by a snapshot that
-// tells nothing new.
+// says nothing new.
 func (f *Feed) Publish(s Snapshot) {
 	events := s.Events
 	s.Events = nil

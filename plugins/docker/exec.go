@@ -83,7 +83,7 @@ func execute(connection *taskinit.Conn, s *execstream.Session, spec driver.ExecS
 		return nil, err
 	}
 	signal := func(number syscall.Signal) {
-		_ = connection.Send(&taskinit.Request{Op: taskinit.OpSignal, Signal: int(number)}) // the exit tells of an init that is gone
+		_ = connection.Send(&taskinit.Request{Op: taskinit.OpSignal, Signal: int(number)}) // the exit reports an init that is gone
 	}
 	var reply taskinit.Reply
 	err = s.Relay(streams, signal, func() error {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// progressEvery is how often a pull tells how far it is.
+	// progressEvery is how often a pull reports how far it is.
 	progressEvery = 250 * time.Millisecond
 	authBytesMax  = 1 << 20
 )

@@ -75,7 +75,7 @@ type Lifecycle interface {
 
 	// Recover takes a task over that an earlier process of this agent
 	// started. It returns nil when the task runs or when its exit result is
-	// known; Wait then tells which. A task that vanished without a record
+	// known; Wait then reports which. A task that vanished without a record
 	// is recovered as well, with an exit result whose Err has the id
 	// "driver.task_lost", after what was left of it has been killed.
 	Recover(ctx context.Context, handle Handle) error

@@ -92,7 +92,7 @@ func execute(connection *net.UnixConn, s *execstream.Session, spec driver.ExecSp
 		return nil, err
 	}
 	signal := func(number syscall.Signal) {
-		_ = writeRequest(connection, &supervisor.Request{Op: supervisor.OpSignal, Signal: int(number)}) // the exit tells of a supervisor that is gone
+		_ = writeRequest(connection, &supervisor.Request{Op: supervisor.OpSignal, Signal: int(number)}) // the exit reports a supervisor that is gone
 	}
 	var reply *supervisor.Reply
 	err = s.Relay(streams, signal, func() (err error) {

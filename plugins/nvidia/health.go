@@ -277,7 +277,7 @@ func recoveryCondition(verdict *int, actions *Actions) condition {
 	return condition{name: "recovery", holds: rule.Action != device.ActNone, params: []any{"verdict", rule.Meaning, "action", rule.Action}}
 }
 
-// judge turns a condition into a fault, or ends one, and tells of it once.
+// judge turns a condition into a fault, or ends one, and says of it once.
 func (u *Unit) judge(c condition, actions *Actions, card *Card, now time.Time) *device.Event {
 	rule := actions.Conditions[c.name]
 	if c.name == "recovery" && c.holds {

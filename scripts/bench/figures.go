@@ -464,7 +464,7 @@ func doubleLoss(ctx context.Context, b *bench) error {
 }
 
 // lossOf loses the node that runs a job, with the leader when both is set,
-// and measures until the job's process runs elsewhere: its own stamp tells.
+// and measures until the job's process runs elsewhere: its own stamp says.
 func lossOf(ctx context.Context, b *bench, name string, both bool) error {
 	var values []float64
 	for run := range b.runs {

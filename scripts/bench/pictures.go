@@ -112,7 +112,7 @@ func (f *fleet) asker(ctx context.Context, user string) (*asker, error) {
 }
 
 // get asks and throws the answer away, as whoever draws it elsewhere does; it
-// tells how long it took, in milliseconds.
+// reports how long it took, in milliseconds.
 func (a *asker) get(ctx context.Context, path string) (float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path, nil)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package account tells which user of the node a task runs as, and whose its files
+// Package account reports which user of the node a task runs as, and whose its files
 // are: an account that the node or a pool binds to people or projects, or an id that
 // is the project's own.
 //

@@ -115,7 +115,7 @@ func rootRefused(name string) error {
 }
 
 // OfRunning is Of for a task that runs, also one that an earlier agent
-// has started by other rules: its directory tells.
+// has started by other rules: its directory says.
 func (o *Owners) OfRunning(a *structs.Assignment) (Owner, error) {
 	found, err := o.Of(a)
 	if a.Job.Task.Driver == structs.DriverDocker {

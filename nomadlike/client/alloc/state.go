@@ -75,7 +75,7 @@ type State struct {
 	Warned  uint64           `json:"warned,omitempty"`
 
 	// Report is the last word to the servers, nil before the first; Acked
-	// tells that they have it.
+	// says that they have it.
 	Report *structs.AllocReport `json:"report,omitempty"`
 	Acked  bool                 `json:"acked,omitempty"`
 

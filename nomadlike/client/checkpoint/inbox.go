@@ -41,7 +41,7 @@ type Saved struct {
 }
 
 // Take returns the messages that were not given before, oldest first, and
-// answers those that say nothing good. The error tells that there is no inbox
+// answers those that say nothing good. The error says that there is no inbox
 // that could be read.
 func (b *Inbox) Take() ([]Saved, error) {
 	root, err := b.open()

@@ -297,7 +297,7 @@ func (c *copier) finish() (digest string, err error) {
 	return all.digest(), c.list.dirs.each(func(_ int, d *File) error { return c.setRights(d.Path, d.Mode, d.Owner) })
 }
 
-// verify compares a file with the digest that its source tells of it. That of
+// verify compares a file with the digest that its source says of it. That of
 // a file in one piece is compared before the journal hears of it.
 func (c *copier) verify(f *File, chunks [][sha256.Size]byte) error {
 	if f.SHA256 == nil {

@@ -37,7 +37,7 @@ const (
 	sourceDirModeUnrooted = 0o755
 )
 
-// NewListing makes a listing of files that a Source tells of by Path, Size,
+// NewListing makes a listing of files that a Source reports by Path, Size,
 // Tag, SHA256 and Whole. Paths that are none below the dataset, that occur
 // twice, or that are a file and a directory, are refused: they come from
 // outside. The files are the listing's from now on.

@@ -225,7 +225,7 @@ func (w *worker) fromSource(ctx context.Context, f *File, offset, length int64, 
 	return digest, nil
 }
 
-// write hashes and writes bytes of the copy, and tells of them.
+// write hashes and writes bytes of the copy, and reports them.
 func (w *worker) write(f *File, to int, part []byte, offset int64) error {
 	w.hash.Write(part)
 	for done := 0; done < len(part); {

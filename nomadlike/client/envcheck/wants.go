@@ -29,7 +29,7 @@ func IsShell(program string) bool {
 // without a default, and neither sets nor tests them. Nil for a command that is no
 // shell with a script, and for a script that cannot be known: one that does not
 // parse, or that has another file or a text evaluated in itself. What is wanted
-// may be set all the same; whether it is, the environment tells.
+// may be set all the same; whether it is, the environment says.
 func Wants(command []string) []string {
 	script, ok := scriptOf(command)
 	if !ok {

@@ -1,5 +1,5 @@
 // Package environment looks at what tasks see, by the rules of package envcheck, and
-// tells what is odd about it.
+// reports what is odd about it.
 //
 // Flow: a caller describes a task in a Look, before its command is started or while it
 // runs; Take runs the script in the task, adds what the node sees of its processes and

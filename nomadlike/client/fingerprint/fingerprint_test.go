@@ -198,7 +198,7 @@ func FuzzNode(f *testing.F) {
 	})
 }
 
-// What a node tells of its addresses is where its connections may come from.
+// What a node says of its addresses is where its connections may come from.
 func TestAddresses(t *testing.T) {
 	on := func(name string, up bool, addrs ...string) Interface {
 		i := Interface{Name: name, Up: up, Loopback: name == "lo"}

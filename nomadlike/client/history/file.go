@@ -38,7 +38,7 @@ type fileLine struct {
 
 // Open reads the book that an earlier process of the agent has written to path;
 // what is older than Kept minutes is left out. Where there is none, or none
-// that can be read, it is empty; the error tells of the second, and the book
+// that can be read, it is empty; the error reports the second, and the book
 // may be used all the same.
 func Open(path string, now time.Time) (*Book, error) {
 	b := &Book{path: path, kept: gauges()}

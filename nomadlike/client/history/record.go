@@ -58,7 +58,7 @@ type Record struct {
 }
 
 // OpenRecord goes on with the record at path. Where there is none, or none that
-// can be read, it is empty; the error tells of the second, and the record may
+// can be read, it is empty; the error reports the second, and the record may
 // be used all the same.
 func OpenRecord(path string) (*Record, error) {
 	r := &Record{path: path, kept: recordGauges()}

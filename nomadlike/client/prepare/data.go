@@ -122,7 +122,7 @@ func (s *Datasets) fetch(ctx context.Context, a *structs.Assignment, place *work
 	return nil
 }
 
-// show lets a place lead to a copy, and tells of it.
+// show lets a place lead to a copy, and says of it.
 func (s *Datasets) show(a *structs.Assignment, place *workspace.Place, made data.Copy, begun time.Time) {
 	id := a.Alloc.ID
 	took, severity := s.Now().Sub(begun).Round(time.Millisecond).String(), ""
@@ -196,7 +196,7 @@ func (p *progressTeller) tell(done, total int64) {
 	p.events.Event(p.id, alloc.Progressed{Step: stepData, Percent: percent})
 }
 
-// Sweep removes copies that nobody has used for long. reading tells which
+// Sweep removes copies that nobody has used for long. reading reports which
 // allocations may read.
 func (s *Datasets) Sweep(reading map[string]bool) {
 	removed, err := s.Store.Sweep(func(user string) bool { return reading[user] })

@@ -434,7 +434,7 @@ func (r *Preparer) makeDirs(id string, owner account.Owner, driverName string) e
 	return makeInbox(r.Layout.Task(id), owner)
 }
 
-// makeInbox makes the directory in which a task tells of its checkpoints, and those
+// makeInbox makes the directory in which a task reports its checkpoints, and those
 // that its variables NOMADLIKE_LOCAL_DIR and NOMADLIKE_SECRETS_DIR name.
 func makeInbox(taskDir string, owner account.Owner) error {
 	root, err := os.OpenRoot(taskDir)

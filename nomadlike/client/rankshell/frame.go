@@ -62,7 +62,7 @@ type Request struct {
 	Command string `json:"command"` // a command line for /bin/sh -c
 }
 
-// Exit is how it ended. Err tells why nothing was run.
+// Exit is how it ended. Err reports why nothing was run.
 type Exit struct {
 	Code int            `json:"code"`
 	Err  *structs.Error `json:"err,omitempty"`

@@ -24,7 +24,7 @@ type stray struct {
 // TakeOver resumes what an earlier process of this agent left: allocations
 // from the store, and tasks that only their drivers know of, which wait for
 // the server's word. It runs before the session, so that the first Hello
-// tells everything that may run here.
+// reports everything that may run here.
 func (x *Runs) TakeOver(work context.Context, l *loop.Loop, states []alloc.State) {
 	known := make(map[string]alloc.Phase, len(states))
 	for _, s := range states {

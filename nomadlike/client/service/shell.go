@@ -201,7 +201,7 @@ func sendInput(ctx context.Context, peer ExecPeer, streams rankshell.IO) {
 			up.Signal = name
 		}
 		if peer.Send(&up) != nil {
-			return // Recv tells why
+			return // Recv reports why
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (l Lease) Remaining(now time.Duration) time.Duration {
 }
 
 // Lapsed reports whether there was no lease at a moment, as far as the newest gap
-// tells.
+// says.
 func (l Lease) Lapsed(at time.Duration) bool {
 	return l.Remaining(at) <= 0 || at >= l.GapFrom && at < l.GapTo
 }

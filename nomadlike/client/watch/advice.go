@@ -22,7 +22,7 @@ var launchArgument = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`unrecognized arguments:[^\n]*(--local[-_]rank)\b`)
 })
 
-// logFacts names what the end of a log tells of a known mistake, for the rules
+// logFacts names what the end of a log says of a known mistake, for the rules
 // of package envcheck. Pure.
 func logFacts(tail []byte) envcheck.Facts {
 	facts := make(envcheck.Facts)

@@ -64,7 +64,7 @@ func (w *watcher) progressOf(job *structs.Job) *progressWatch {
 }
 
 // Run watches until ctx ends. A task that runs already is watched from now on:
-// what it wrote before tells nothing about the time.
+// what it wrote before says nothing about the time.
 func (p *progressWatch) run(ctx context.Context, fresh bool) {
 	var reading sync.WaitGroup
 	defer reading.Wait()

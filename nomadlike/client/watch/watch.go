@@ -25,7 +25,7 @@ const (
 	lastLook   = 2 * time.Second        // patience with a watched directory when the task has ended
 )
 
-// Watch looks after the tasks that run. It finds out, and tells; it stops nothing.
+// Watch looks after the tasks that run. It finds out, and says; it stops nothing.
 // Any goroutine may use it.
 type Watch struct {
 	Config

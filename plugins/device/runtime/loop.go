@@ -199,7 +199,7 @@ func (l *loop[F]) glance(ctx context.Context) {
 		return facts, err
 	})
 	if err != nil || ctx.Err() != nil {
-		return // the next look tells why
+		return // the next look reports why
 	}
 	if l.known.glanced(newer, heals) {
 		l.known.publish()

@@ -109,8 +109,8 @@ func (s Subject) Recovered(code string, now time.Time) *device.Event {
 // Common is the unit itself, for those that embed it.
 func (u *Unit) Common() *Unit { return u }
 
-// Judge turns a condition into a fault, or ends one, and tells of it once.
-// began: the event tells of something that was not known.
+// Judge turns a condition into a fault, or ends one, and says of it once.
+// began: the event reports something that was not known.
 func (u *Unit) Judge(c Condition, s Subject, now time.Time) (event *device.Event, began bool) {
 	at := slices.IndexFunc(u.Faults, func(f Fault) bool { return f.Code == c.Code })
 	if !c.Holds {

@@ -221,7 +221,7 @@ func receiveExec(stream grpc.BidiStreamingClient[proto.ExecRequest, proto.ExecRe
 }
 
 // execRequests lets input, sizes and signals share a stream. Errors of
-// sending are not looked at: receiving tells why.
+// sending are not looked at: receiving reports why.
 type execRequests struct {
 	mu     sync.Mutex
 	stream grpc.BidiStreamingClient[proto.ExecRequest, proto.ExecResponse]

@@ -34,7 +34,7 @@ type segment struct {
 	size   int64
 }
 
-// sizePrefix begins, after the stream's name, the name that tells how many bytes
+// sizePrefix begins, after the stream's name, the name that reports how many bytes
 // a segment holds.
 const sizePrefix = ".of-"
 
@@ -135,7 +135,7 @@ func openSegment(dir *os.File, stream string, number int64, flags int) (*os.File
 }
 
 // listSegments returns the files of a stream, lowest number first, and how many
-// bytes each but the newest was made to hold; 0: nothing tells. Sizes come
+// bytes each but the newest was made to hold; 0: nothing says. Sizes come
 // from lstat: a link has the size of its text and is refused once opened.
 func listSegments(dir *os.File, stream string) (segments []segment, each int64, err error) {
 	// A fresh open: an *os.File reads its directory once only.

@@ -11,7 +11,7 @@ import (
 )
 
 // PrepareDir makes a log directory with mode 0700, parents included, and
-// opens it. fresh tells that it was made just now and holds nothing. A
+// opens it. fresh says that it was made just now and holds nothing. A
 // directory of somebody else, or a link, is refused; one of ours with a wider
 // mode is narrowed.
 func PrepareDir(path string) (dir *os.File, fresh bool, err error) {

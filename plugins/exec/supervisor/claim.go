@@ -60,7 +60,7 @@ func ClaimRecord(dir, taskID string) (*Claim, Record, error) {
 		file.Close()
 		return nil, Record{}, fmt.Errorf("claim record: %w", err)
 	}
-	// A record that cannot be read tells nothing, and is claimed all the same.
+	// A record that cannot be read says nothing, and is claimed all the same.
 	record, _ := ReadRecord(dir, taskID)
 	return &Claim{record: &recordFile{file: file}}, record, nil
 }

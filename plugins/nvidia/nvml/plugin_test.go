@@ -129,7 +129,7 @@ func TestFaultsOverRealLibrary(t *testing.T) {
 	}
 	await("four cards", func(s device.Snapshot) bool { return len(s.Devices) == 4 && s.Devices[3].Healthy })
 
-	// A task's own fault tells of it and leaves the card alone.
+	// A task's own fault says of it and leaves the card alone.
 	heard := func(code string) func(device.Snapshot) bool {
 		return func(s device.Snapshot) bool {
 			for _, e := range s.Events {
@@ -148,7 +148,7 @@ func TestFaultsOverRealLibrary(t *testing.T) {
 	n.Happen("GPU-0002 xid=79")
 	await("XID 79", func(s device.Snapshot) bool { return action(s, "GPU-0002") == device.ActReboot })
 
-	// The kernel tells of a card of which the library is silent.
+	// The kernel reports a card of which the library is silent.
 	kernel, err := os.OpenFile(n.kernel, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
