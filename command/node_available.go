@@ -240,8 +240,28 @@ func (env *Env) workText(m *api.Machine) string {
 		case work.Ending:
 			texts = append(texts, env.text("cli.machine.ending", "job", name))
 		default:
-			texts = append(texts, env.text("cli.machine.work", "job", name, "nodes", work.Nodes, "since", when(work.Since)))
+			texts = append(texts, env.text("cli.machine.work", "job", name, "nodes", work.Nodes, "since", when(work.Since))+env.costText(work))
 		}
 	}
 	return strings.Join(texts, "; ")
+}
+
+// costText says whose work it is, what ending it would lose, and when it ends by
+// itself.
+func (env *Env) costText(work *api.MachineWork) string {
+	text := ""
+	if work.Job.User != "" {
+		text += ", " + env.text("cli.machine.owner", "user", safe(work.Job.User))
+	}
+	switch {
+	case work.Lost == 0:
+	case work.CheckpointAt != 0:
+		text += ", " + env.text("cli.machine.saved", "lost", structs.FormatDuration(work.Lost), "cards", work.GangDevices)
+	default:
+		text += ", " + env.text("cli.machine.unsaved", "lost", structs.FormatDuration(work.Lost), "cards", work.GangDevices)
+	}
+	if work.P50 != 0 {
+		text += ", " + env.text("cli.machine.ends", "time", when(work.P50))
+	}
+	return text
 }

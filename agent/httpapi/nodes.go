@@ -19,6 +19,7 @@ const drainMax = 30 * 24 * time.Hour
 type nodeHandlers struct {
 	*core
 	members    nodeMembership
+	futures    Forecasts
 	lapseGrace time.Duration // how long after its end a certificate is renewed
 }
 

@@ -90,7 +90,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		forecasts:   &forecastHandlers{core: all, futures: c.Replica, admit: submissions.admit, protocol: c.Members.Protocol},
 		outlook:     &outlookHandlers{core: all, futures: c.Replica, boards: c.Replica},
 		events:      eventHandlers{all},
-		nodes:       nodeHandlers{core: all, members: c.Members, lapseGrace: c.LapseGrace},
+		nodes:       nodeHandlers{core: all, members: c.Members, futures: c.Replica, lapseGrace: c.LapseGrace},
 		devices:     deviceHandlers{core: all, calls: calls, survey: asked},
 		pools:       poolHandlers{all},
 		maintenance: maintenanceHandlers{core: all, futures: c.Replica, rand: c.Rand},

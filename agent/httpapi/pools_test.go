@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -196,12 +197,51 @@ func TestMachinesShowWhatRunsOnThem(t *testing.T) {
 	if err != nil || machines.Machines[0].Free || len(machines.Machines[0].Work) != 1 || machines.Machines[0].Work[0].Job.ID != job {
 		t.Errorf("a busy machine: %+v %v", machines, err)
 	}
+	h.report(job, structs.AllocRunning)
+	h.replica.SetNow(h.replica.Now().Add(time.Hour))
+	h.node("machine-2", 8) // later, and free
+	machines, _, err = client.Machines(t.Context(), "", nil)
+	if err != nil || len(machines.Machines) != 2 || machines.Machines[0].Name != "machine-2" {
+		t.Fatalf("free ones first: %+v %v", machines, err)
+	}
+	work := machines.Machines[1].Work[0]
+	if hour := structs.Duration(time.Hour); work.RunningAt == 0 || work.Lost != hour || machines.Machines[1].Cost != hour {
+		t.Errorf("it has worked for an hour without a checkpoint: %+v, cost %v", work, machines.Machines[1].Cost)
+	}
 	stranger := h.as("user", "speech", "eve")
 	machines, _, err = stranger.Machines(t.Context(), "", nil)
-	if err != nil || len(machines.Machines[0].Work) != 1 || machines.Machines[0].Work[0].Job != (api.JobRef{}) {
+	if err != nil || len(machines.Machines[1].Work) != 1 || machines.Machines[1].Work[0].Job != (api.JobRef{}) {
 		t.Errorf("as a stranger: %+v %v", machines, err)
 	}
 	if machines, _, err = client.Machines(t.Context(), "elsewhere", nil); err != nil || len(machines.Machines) != 0 {
 		t.Errorf("of another pool: %+v %v", machines, err)
+	}
+}
+
+// What ends cheapest comes first, and what a VIP job has comes last.
+func TestMachinesByCost(t *testing.T) {
+	hour := structs.Duration(time.Hour)
+	machine := func(name string, work ...api.MachineWork) api.Machine {
+		return api.Machine{Name: name, Free: len(work) == 0, Work: work, Cost: costOf(work)}
+	}
+	machines := []api.Machine{
+		machine("vip", api.MachineWork{VIP: true}),
+		machine("eight cards for an hour", api.MachineWork{Devices: 8, GangDevices: 8, Lost: hour}),
+		machine("one of sixteen cards for an hour", api.MachineWork{Devices: 1, GangDevices: 16, Lost: hour}),
+		machine("saved just now, many cards", api.MachineWork{Devices: 8, GangDevices: 8}),
+		machine("saved just now", api.MachineWork{Devices: 1, GangDevices: 1}),
+		machine("ends anyway", api.MachineWork{Devices: 4, GangDevices: 8, Lost: hour, Ending: true}),
+		machine("free"),
+		machine("no cards, two hours", api.MachineWork{Lost: 2 * hour}),
+	}
+	slices.SortFunc(machines, byCost)
+	want := []string{
+		"free", "saved just now", "ends anyway", "saved just now, many cards", "no cards, two hours", "eight cards for an hour",
+		"one of sixteen cards for an hour", "vip",
+	}
+	for i, m := range machines {
+		if m.Name != want[i] {
+			t.Errorf("place %d: %s, want %s", i, m.Name, want[i])
+		}
 	}
 }

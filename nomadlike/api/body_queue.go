@@ -55,6 +55,10 @@ type Machine struct {
 	Devices      []DeviceShare       `json:"devices,omitempty"`
 	NominatedFor *JobRef             `json:"claim,omitempty"` // the machine is kept free for it
 	Work         []MachineWork       `json:"work"`
+	// Cost is what would be lost if its work were ended now: the device time of the
+	// gangs on it since their newest checkpoints, on all their nodes; of a gang without
+	// devices, its time. Machines are listed by it.
+	Cost structs.Duration `json:"cost,omitempty"`
 }
 
 // MachineWork is a job's share of a machine: what would be waited for, or
@@ -64,11 +68,17 @@ type MachineWork struct {
 	Attempt      uint64           `json:"attempt"`
 	Nodes        int              `json:"nodes"` // of the whole gang: all of it ends together
 	Devices      int              `json:"devices"`
+	GangDevices  int              `json:"gang_devices,omitempty"` // of the whole gang
 	Priority     structs.Priority `json:"priority"`
 	Preemptible  bool             `json:"preemptible,omitempty"`
 	VIP          bool             `json:"vip,omitempty"` // never ended for others
 	Since        structs.UnixNano `json:"since"`
-	CheckpointAt structs.UnixNano `json:"checkpoint_at,omitempty"` // work since then would be lost; 0: all of it
-	EndsBy       structs.UnixNano `json:"ends_by,omitempty"`       // its time limit
+	RunningAt    structs.UnixNano `json:"running_at,omitempty"`      // when every rank ran, 0: not yet
+	CheckpointAt structs.UnixNano `json:"checkpoint_at,omitempty"`   // work since then would be lost; 0: all of it
+	Step         int64            `json:"checkpoint_step,omitempty"` // that the newest checkpoint is of; 0: not told
+	Lost         structs.Duration `json:"lost,omitempty"`            // for how long it has worked since its newest checkpoint, or since it ran
+	P50          structs.UnixNano `json:"p50,omitempty"`             // its end by the forecast, as likely before as after; 0: nobody knows
+	P90          structs.UnixNano `json:"p90,omitempty"`             // its end by the forecast, 90 % likely by then
+	EndsBy       structs.UnixNano `json:"ends_by,omitempty"`         // its time limit
 	Ending       bool             `json:"ending,omitempty"`
 }

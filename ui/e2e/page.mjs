@@ -2,7 +2,7 @@
 // watch it run, read its logs, use a terminal, stop and clone it, read why
 // another one waits; in both languages, light and dark, with axe on every page.
 //
-//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|home|job|cards|maintenance|doors|away|views|rights|guides|measures]
+//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|home|job|cards|maintenance|doors|away|views|rights|vip|guides|measures]
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -20,6 +20,7 @@ import { job } from './job.mjs'
 import { eventToPixel, firstView, large } from './measures.mjs'
 import { rights } from './rights.mjs'
 import { views } from './views.mjs'
+import { vip } from './vip.mjs'
 
 const { values: options } = parseArgs({
   options: { binary: { type: 'string', default: '../bin/nomadlike' }, shots: { type: 'string' }, only: { type: 'string' }, chromium: { type: 'string', default: '/usr/bin/chromium' } },
@@ -27,8 +28,8 @@ const { values: options } = parseArgs({
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const patience = 60_000
 const words = {
-  en: { signIn: 'Sign in', token: 'Token', newJob: 'New job', submit: 'Submit', running: 'running', stopped: 'stopped', stop: 'Stop', logs: 'Logs', terminal: 'Terminal', clone: 'Clone', queue: 'Queue', jobs: 'Jobs', startsNow: 'Starts now', file: 'Job file', never: 'Never in this cluster', problem: '1 problem', node: 'Node', try: 'Try', whatIf: 'What if…', use: 'Use', attempts: 'Attempts', files: 'Files', checkpoints: 'Checkpoints', form: 'Form', nodes: 'Nodes', pause: 'Pause', resume: 'Continue', paused: 'paused', cancel: 'Cancel', machines: 'Machines for VIP jobs', openRow: 'Open the row' },
-  zh: { signIn: '登录', token: '令牌', newJob: '新建任务', submit: '提交', running: '运行中', stopped: '停止', stop: '停止', logs: '日志', terminal: '终端', clone: '复制', queue: '队列', jobs: '任务', startsNow: '立即开始', file: '任务文件', never: '在本集群中无法开始', problem: '1 个问题', node: '节点', try: '试试', whatIf: '假如……', use: '用量', attempts: '各轮次', files: '文件', checkpoints: '检查点', form: '表单', nodes: '节点', pause: '暂停', resume: '继续', paused: '暂停', cancel: '取消', machines: 'VIP 任务可选机器', openRow: '展开' },
+  en: { signIn: 'Sign in', token: 'Token', newJob: 'New job', submit: 'Submit', running: 'running', stopped: 'stopped', stop: 'Stop', logs: 'Logs', terminal: 'Terminal', clone: 'Clone', queue: 'Queue', jobs: 'Jobs', startsNow: 'Starts now', file: 'Job file', never: 'Never in this cluster', problem: '1 problem', node: 'Node', try: 'Try', whatIf: 'What if…', use: 'Use', attempts: 'Attempts', files: 'Files', checkpoints: 'Checkpoints', form: 'Form', nodes: 'Nodes', pause: 'Pause', resume: 'Continue', paused: 'paused', cancel: 'Cancel', openRow: 'Open the row' },
+  zh: { signIn: '登录', token: '令牌', newJob: '新建任务', submit: '提交', running: '运行中', stopped: '停止', stop: '停止', logs: '日志', terminal: '终端', clone: '复制', queue: '队列', jobs: '任务', startsNow: '立即开始', file: '任务文件', never: '在本集群中无法开始', problem: '1 个问题', node: '节点', try: '试试', whatIf: '假如……', use: '用量', attempts: '各轮次', files: '文件', checkpoints: '检查点', form: '表单', nodes: '节点', pause: '暂停', resume: '继续', paused: '暂停', cancel: '取消', openRow: '展开' },
 }
 const jobFile = (name, cpu = 0.1) => `job "${name}" {
   resources {
@@ -106,9 +107,6 @@ async function day(browser, agent, token, lang, dark) {
   await page.waitForFunction((label) => [...document.querySelectorAll('input[type=number]')].some((i) => i.getAttribute('aria-label') === label && i.value === '1'), w.nodes)
   await page.locator('.verdict', { hasText: w.startsNow }).waitFor()
   await inspect(page, mark + 'create')
-  await page.getByRole('tab', { name: w.machines }).click()
-  await page.getByText('nomadlike node machines').waitFor()
-  await inspect(page, mark + 'create-vip')
   await page.getByRole('button', { name: w.submit }).click()
 
   // Live: no reload, no click.
@@ -315,6 +313,7 @@ try {
   if (wanted('home')) await home(browser, options.binary, inspect)
   if (wanted('job')) await job(browser, options.binary, inspect)
   if (wanted('rights')) await rights(browser, options.binary, inspect)
+  if (wanted('vip')) await vip(browser, options.binary, inspect)
   if (wanted('guides')) await guides(browser, options.binary, inspect)
   if (wanted('measures')) await measures(browser, agent, token)
   assert.ok(!agent.log().includes(token), 'the log holds no token')

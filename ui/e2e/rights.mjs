@@ -148,7 +148,7 @@ async function together(browser, agent, token, lang, names, inspect) {
     await page.getByRole('dialog').waitFor({ state: 'detached' })
   }
   await page.getByRole('link', { name: 'VIP', exact: true }).click()
-  await page.waitForURL(/\/jobs\/new\?vip/)
+  await page.waitForURL(/\/vip$/)
   await context.close()
 }
 
@@ -188,7 +188,7 @@ async function phones(browser, agent, token, lang, name, inspect) {
   await page.setViewportSize({ width: 390, height: 844 })
   const [node] = JSON.parse(await agent.cli('node', 'status', '-json'))
   const tooWide = []
-  for (const [place, path, ready] of [['create', '/jobs/new', '.verdict'], ['vip', '/jobs/new?vip', 'tr.row'], ['queue', '/queue', 'tr.row'], ['node', '/nodes/' + node.id, 'tr.row'], ['job', '/jobs/' + name, '.history li'], ['jobs', '/jobs', '.rows a'], ['cluster', '/cluster', '.wall canvas']]) {
+  for (const [place, path, ready] of [['create', '/jobs/new', '.verdict'], ['vip', '/vip', '.work'], ['queue', '/queue', 'tr.row'], ['node', '/nodes/' + node.id, 'tr.row'], ['job', '/jobs/' + name, '.history li'], ['jobs', '/jobs', '.rows a'], ['cluster', '/cluster', '.wall canvas']]) {
     await visit(page, agent.address + path)
     await page.locator(ready).first().waitFor()
     if (place === 'create') await page.locator('summary', { hasText: words[lang].form }).click()

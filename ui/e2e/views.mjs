@@ -1,7 +1,7 @@
 // What a person sees and does besides a job of their own, against a real agent
 // with eight cards: the wall that changes while one looks, the curves of a job
-// that prints them, dragging in the timeline of the queue, machines for VIP
-// jobs, a terminal inside a failed rank that is held, links for whoever is not signed in, and the wallboard; the list by keyboard
+// that prints them, dragging in the timeline of the queue,
+// a terminal inside a failed rank that is held, links for whoever is not signed in, and the wallboard; the list by keyboard
 // and with kept filters; for page.mjs.
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
@@ -10,8 +10,8 @@ import { startAgent, visit } from './agent.mjs'
 
 const patience = 60_000
 const words = {
-  en: { token: 'Token', signIn: 'Sign in', wall: /(\d+) nodes?, (\d+) cells held/, curves: 'Curves', whatIf: 'What if…', cancel: 'Cancel', confirm: 'Make these changes', machines: 'Machines for VIP jobs', share: 'Share', make: 'Make a link', end: 'End it', none: 'No links', stop: 'Stop', logs: 'Logs', lastWords: 'Why it failed', timeline: 'Timeline of the nodes', choice: 'This job', kill: 'ends its jobs', file: 'Job file', keys: 'Keys', columns: 'Columns', priority: 'Priority', saved: 'Views', filterName: 'Name of this view', save: 'Keep', clear: 'Clear', terminal: 'Terminal', held: /failed, and held until/, again: 'Connect again', noneHeld: 'No rank runs or is held now.' },
-  zh: { token: '令牌', signIn: '登录', wall: /(\d+) 个节点，(\d+) 格占用/, curves: '曲线', whatIf: '假如……', cancel: '取消', confirm: '执行这些改动', machines: 'VIP 任务可选机器', share: '共享', make: '生成链接', end: '使其失效', none: '没有链接', stop: '停止', logs: '日志', lastWords: '失败原因', timeline: '节点时间线', choice: '本任务', kill: '终止其任务', file: '任务文件', keys: '快捷键', columns: '列', priority: '优先级', saved: '视图', filterName: '视图名称', save: '保存', clear: '清除', terminal: '终端', held: /已失败，保留至/, again: '重新连接', noneHeld: '当前没有运行中或保留的 rank。' },
+  en: { token: 'Token', signIn: 'Sign in', wall: /(\d+) nodes?, (\d+) cells held/, curves: 'Curves', whatIf: 'What if…', cancel: 'Cancel', confirm: 'Make these changes', share: 'Share', make: 'Make a link', end: 'End it', none: 'No links', stop: 'Stop', logs: 'Logs', lastWords: 'Why it failed', timeline: 'Timeline of the nodes', file: 'Job file', keys: 'Keys', columns: 'Columns', priority: 'Priority', saved: 'Views', filterName: 'Name of this view', save: 'Keep', clear: 'Clear', terminal: 'Terminal', held: /failed, and held until/, again: 'Connect again', noneHeld: 'No rank runs or is held now.' },
+  zh: { token: '令牌', signIn: '登录', wall: /(\d+) 个节点，(\d+) 格占用/, curves: '曲线', whatIf: '假如……', cancel: '取消', confirm: '执行这些改动', share: '共享', make: '生成链接', end: '使其失效', none: '没有链接', stop: '停止', logs: '日志', lastWords: '失败原因', timeline: '节点时间线', file: '任务文件', keys: '快捷键', columns: '列', priority: '优先级', saved: '视图', filterName: '视图名称', save: '保存', clear: '清除', terminal: '终端', held: /已失败，保留至/, again: '重新连接', noneHeld: '当前没有运行中或保留的 rank。' },
 }
 export const cards = `client {
   device "test/card" {
@@ -266,24 +266,6 @@ async function shares(browser, agent, token, lang, inspect) {
   await context.close()
 }
 
-// vip chooses a machine for a VIP job among those there are, with who would
-// have to leave it.
-async function vip(browser, agent, token, lang, inspect) {
-  const name = 'leaves-' + lang
-  await submit(agent, name, 2)
-  const { context, page, w } = await signedIn(browser, agent, token, lang, '/jobs/new?vip')
-  await page.getByRole('tab', { name: w.machines }).waitFor()
-  await page.getByText('nomadlike node machines').waitFor()
-  await page.getByRole('row', { name }).waitFor() // who holds the machine
-  const choice = page.getByRole('combobox', { name: w.choice })
-  await choice.selectOption(await choice.locator('option', { hasText: w.kill }).getAttribute('value'))
-  await page.getByRole('tabpanel').locator('.note', { hasText: name }).waitFor() // who is asked to leave, in words to send
-  assert.match(await page.getByRole('textbox', { name: w.file }).inputValue(), /vip \{[^}]*kill/, 'the choice stands in the file')
-  await inspect(page, `views-${lang}-vip`)
-  await agent.cli('job', 'stop', name)
-  await context.close()
-}
-
 // views does all of it, in both languages by turns.
 // held enters a rank that has failed and is held, from the page of its job.
 async function held(browser, agent, token, lang, inspect) {
@@ -343,7 +325,6 @@ export async function views(browser, binary, inspect) {
     await list(browser, agent, token, 'en', inspect)
     await curves(browser, agent, token, 'zh', inspect)
     await shares(browser, agent, token, 'en', inspect)
-    await vip(browser, agent, token, 'zh', inspect)
   } finally {
     await agent.stop()
   }

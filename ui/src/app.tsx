@@ -46,6 +46,7 @@ const router = createBrowserRouter([
       { path: 'jobs', element: <Jobs /> },
       { path: 'cluster', element: <Cluster /> },
       { path: 'jobs/new', lazy: () => again(() => import('./pages/create')).then((m) => ({ Component: m.Create })) },
+      { path: 'vip', lazy: () => again(() => import('./pages/vip')).then((m) => ({ Component: m.VipPage })) },
       { path: 'jobs/:id/:tab?', lazy: () => again(() => import('./pages/job')).then((m) => ({ Component: m.JobPage })) },
       { path: 'compare', lazy: () => again(() => import('./pages/compare')).then((m) => ({ Component: m.Compare })) },
       { path: 'queue', lazy: () => again(() => import('./pages/queue')).then((m) => ({ Component: m.QueuePage })) },

@@ -152,11 +152,11 @@ function Header({ token, hidden, menu }: { token: Token; hidden: boolean; menu: 
       <span className={'live ' + state} role="status" title={t('shell.' + state + '_long')}>
         {moving ? '…' : t('shell.' + state)}
       </span>
-      {may('submit') && (
+      {(may('submit') || may('vip')) && (
         <Drop right className="new" name={t('shell.new')} label={t('shell.new')}>
           <ul className="menu-list">
-            <li><Link to="/jobs/new">{t('shell.new_job')}</Link><p className="quiet">{t('shell.new_job_about')}</p></li>
-            {may('vip') && <li><Link to="/jobs/new?vip">{t('create.vip')}</Link><p className="quiet">{t('shell.new_vip_about')}</p></li>}
+            {may('submit') && <li><Link to="/jobs/new">{t('shell.new_job')}</Link><p className="quiet">{t('shell.new_job_about')}</p></li>}
+            {may('vip') && <li><Link to="/vip">{t('vip.title')}</Link><p className="quiet">{t('shell.new_vip_about')}</p></li>}
           </ul>
         </Drop>
       )}

@@ -1047,6 +1047,7 @@ export interface Loss {
 
 export interface Machine {
   claim?: JobRef
+  cost?: string
   cpu: number
   cpu_used: number
   devices?: DeviceShare[]
@@ -1068,13 +1069,19 @@ export interface MachineList {
 export interface MachineWork {
   attempt: number
   checkpoint_at?: string
+  checkpoint_step?: number
   devices: number
   ending?: boolean
   ends_by?: string
+  gang_devices?: number
   job: JobRef
+  lost?: string
   nodes: number
+  p50?: string
+  p90?: string
   preemptible?: boolean
   priority: Priority
+  running_at?: string
   since: string | null
   vip?: boolean
 }

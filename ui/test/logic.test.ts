@@ -4,7 +4,7 @@ import { commandLine, deedsFor } from '../src/parts/actions'
 import { lines, topicsOf, type Line } from '../src/events'
 import { clock, dateTime, difference, quote, size, span, spelled } from '../src/format'
 import { fill, preferred, reasonText, setCatalogue } from '../src/i18n'
-import { compose, envText, heredoc, readEnv, readLine, runLine, simple, sizeText, text, variablesOf, vipChanges, words } from '../src/parts/jobfile'
+import { compose, envText, heredoc, noMachines, readEnv, readLine, runLine, simple, sizeText, text, variablesOf, vipChanges, vipFile, withoutMachines, words } from '../src/parts/jobfile'
 import { stragglers } from '../src/parts/usage'
 import { linesOf, namesOf } from '../src/parts/training'
 import { colour, differing, errorLine, merged, timed, visible } from '../src/parts/logs'
@@ -19,7 +19,8 @@ import { nextOrder, sorted, widthsOf, windowOf } from '../src/parts/grid'
 import { segments } from '../src/pages/job/strip'
 import { stepOf } from '../src/pages/job/truth'
 import { second, sentence } from '../src/pages/cluster'
-import { heldText, lineOf } from '../src/pages/create'
+import { heldText } from '../src/pages/create'
+import { lineOf } from '../src/pages/create/file'
 import type { Attempt, AvailableNode, Bar, Event, JobSummary, MaintenanceDetail, NodeDevices, NodeSummary, QueueEntry, RankUsage, Timeline } from '../src/types'
 
 test('Chinese comes first when the browser asks for it', () => {
@@ -322,13 +323,20 @@ test('environments and sizes are spelled so that they are read back', () => {
 })
 
 test('chosen machines are written in order', () => {
-  expect(vipChanges([{ node: 'a' }, { node: 'b', busy: 'kill' }])).toEqual([
-    { at: 'vip#', value: null },
+  expect(vipChanges([{ node: 'a' }, { node: 'b', busy: 'kill' }], 4)).toEqual([
     { at: 'vip.machine[0]#', value: 'a' },
+    { at: 'vip.machine[0].busy', value: 'wait' },
     { at: 'vip.machine[1]#', value: 'b' },
     { at: 'vip.machine[1].busy', value: 'kill' },
+    { at: 'vip.machine[3]#', value: null },
+    { at: 'vip.machine[2]#', value: null },
     { at: 'nodes', value: 2 },
   ])
+  const empty = vipFile({ ...simple, name: 'boss' })
+  expect(noMachines(empty)).toBe(true)
+  const one = empty.replace('  vip {\n', '  vip {\n    machine "a" {\n      busy = "kill"\n    }\n')
+  expect(noMachines(one)).toBe(false)
+  expect(withoutMachines(one)).toBe(empty)
 })
 
 test('deeds fit the state and say their command line', () => {

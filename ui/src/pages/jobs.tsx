@@ -185,7 +185,7 @@ export function Jobs() {
         <h1>{t('menu.jobs')}</h1>
         <span className="quiet" role="status">{partial ? t('states.loading') : t('jobs.count', { shown: shown.length, count: all.length })}</span>
         <span className="grow" />
-        {may('vip') && <Link to="/jobs/new?vip" className="button">{t('jobs.new_vip')}</Link>}
+        {may('vip') && <Link to="/vip" className="button">{t('jobs.new_vip')}</Link>}
         {may('submit') && <Link to="/jobs/new" className="button first">{t('jobs.new')}</Link>}
       </div>
       <div className="bar" role="search" aria-label={t('jobs.filter')}>

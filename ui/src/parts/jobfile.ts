@@ -114,11 +114,22 @@ export function heredoc(file: string): string {
   return `cat > job.hcl <<'${mark}'\n${file.endsWith('\n') ? file : file + '\n'}${mark}\n`
 }
 
-// vipChanges write the chosen machines of a VIP job anew.
-export function vipChanges(machines: VIPMachine[]): FileChange[] {
+// vipFile is the job file that the page for VIP jobs begins with: a block for the
+// machines that are to be chosen.
+export const vipFile = (values: Simple): string => compose(values).replace(/\}\n$/, '  vip {\n  }\n}\n')
+
+// noMachines reports whether a job file chooses no machine yet. Such a file is no good
+// job, so the server does not read it; it can be changed to one that is.
+export const noMachines = (file: string): boolean => !/^\s*machine\s+"/m.test(file)
+
+// withoutMachines takes all machines out of a file as the server writes it.
+export const withoutMachines = (file: string): string => file.replace(/^ {2}vip \{\n[^]*?^ {2}\}$/m, '  vip {\n  }')
+
+// vipChanges write the chosen machines of a VIP job, where there were so many before.
+export function vipChanges(machines: VIPMachine[], before: number): FileChange[] {
   return [
-    { at: 'vip#', value: null },
-    ...machines.flatMap((m, i) => [{ at: `vip.machine[${i}]#`, value: m.node }, ...(m.busy ? [{ at: `vip.machine[${i}].busy`, value: m.busy }] : [])]),
+    ...machines.flatMap((m, i) => [{ at: `vip.machine[${i}]#`, value: m.node }, { at: `vip.machine[${i}].busy`, value: m.busy ?? 'wait' }]),
+    ...Array.from({ length: Math.max(0, before - machines.length) }, (_, i) => ({ at: `vip.machine[${before - 1 - i}]#`, value: null })),
     ...(machines.length ? [{ at: 'nodes', value: machines.length }] : []),
   ]
 }

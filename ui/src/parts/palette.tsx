@@ -123,7 +123,7 @@ export function Palette({ signOut }: { signOut: () => void }) {
     return [
       ...pages,
       ...(may('submit') ? [{ key: 'new', label: t('jobs.new'), run: () => void go('/jobs/new') }] : []),
-      ...(may('vip') ? [{ key: 'vip', label: t('create.vip'), run: () => void go('/jobs/new?vip') }] : []),
+      ...(may('vip') ? [{ key: 'vip', label: t('vip.title'), run: () => void go('/vip') }] : []),
       { key: 'board', label: t('cluster.board'), run: () => void go('/cluster?board') },
       { key: 'lang', label: i18n.language === 'zh' ? 'English' : '中文', hint: t('shell.language'), run: () => void chooseLanguage(i18n.language === 'zh' ? 'en' : 'zh') },
       { key: 'dark', label: dark ? t('palette.light') : t('palette.dark'), run: () => setMode(dark ? 'light' : 'dark') },

@@ -19,7 +19,7 @@ const groups = [
 // placeOf is the entry of the rail that a page belongs to.
 export function placeOf(pathname: string): string {
   const first = pathname.split('/')[1] ?? ''
-  return { '': 'home', nodes: 'cluster' }[first] ?? first
+  return { '': 'home', nodes: 'cluster', vip: 'jobs' }[first] ?? first
 }
 
 // Rail is the way to every page, on the left; on a phone it is a sheet that is
