@@ -27,6 +27,8 @@ const (
 	// machine that slept, or was paused, know nothing of the time that went by.
 	renewLook = time.Minute
 
+	tellTimeout = time.Second
+
 	lapseRetryFirst = 200 * time.Millisecond
 	lapseRetryMax   = 30 * time.Second
 )
@@ -70,8 +72,9 @@ type certificates struct {
 	identity   *identity
 	own        *rpc.Identity
 	pool       *rpc.Pool
-	servers    func() []string // addresses, those first that nobody can forge
-	disconnect func() int      // ends all that is open at the port
+	servers    func() []string             // addresses, those first that nobody can forge
+	disconnect func() int                  // ends all that is open at the port
+	tell       func(context.Context) error // tells the other agents how this one is
 
 	// By the configuration.
 	name, advertise string
@@ -128,6 +131,7 @@ func (c *certificates) every(identity *rpc.Identity, renew func(context.Context)
 			identity.Store(credentials)
 			identity.SetTrust(c.identity.trust()) // another may have come meanwhile
 			c.log.Info("certificate renewed", "expires", credentials.ExpiresAt())
+			c.tellEnd()
 			// A certificate that is due as it comes is of a server whose clock is
 			// far from this one's: another would be no better.
 			retryAt, lapseRetry = c.now().Add(renewRetry), lapseRetryFirst
@@ -154,6 +158,27 @@ func (c *certificates) every(identity *rpc.Identity, renew func(context.Context)
 		default:
 		}
 	}
+}
+
+// tellEnd has the other agents know when the certificates of this one end. Who does not
+// hear it hears it with what this agent tells next.
+func (c *certificates) tellEnd() {
+	ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
+	defer cancel()
+	if err := c.tell(ctx); err != nil {
+		c.log.Debug("the other agents were not told of the new certificate", logkey.Error, err)
+	}
+}
+
+// end is when the first of the agent's certificates ends.
+func (c *certificates) end() time.Time {
+	first := c.own.Load().ExpiresAt()
+	for _, credentials := range c.credentials() {
+		if at := credentials.ExpiresAt(); at.Before(first) {
+			first = at
+		}
+	}
+	return first
 }
 
 // lapsed tells people and the service manager that the agent is not of the

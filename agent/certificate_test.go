@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -99,6 +100,19 @@ func TestNodeWithAnExpiredCertificateComesBack(t *testing.T) {
 	}
 	eventually.Within(t, time.Minute, "be well", func() bool { return again.health().Healthy })
 	l.nodeReady(t, node.ID())
+	// Operators hear of the new ends, not of those that are over.
+	ends := map[string]structs.UnixNano{l.server.ID(): unixSeconds(l.server.certificates.end().Unix()), again.ID(): unixSeconds(again.certificates.end().Unix())}
+	eventually.Within(t, time.Minute, "hear when the new certificates end", func() bool {
+		list, err := l.api.Members(t.Context())
+		if err != nil {
+			return false
+		}
+		heard := map[string]structs.UnixNano{}
+		for _, member := range list.Members {
+			heard[member.ID] = member.CertificateEndsAt
+		}
+		return maps.Equal(heard, ends)
+	})
 	awaitJob(t, l.api, job.Job.ID, structs.JobRunning)
 	if alloc := allocOf(t, l.api, job.Job.ID); alloc.Attempt != 1 || alloc.Status != structs.AllocRunning {
 		t.Errorf("attempt %d is %s", alloc.Attempt, alloc.Status)

@@ -58,14 +58,17 @@ func (c *conditions) heard(id string) (rpc.Condition, bool) {
 
 // own is how this server does.
 func (c *conditions) own() rpc.Condition {
-	own := rpc.Condition{Backup: rpc.BackupFine}
-	if node := c.raft.Load(); node != nil {
-		own.Full = node.DiskFull()
-	}
+	own := rpc.Condition{Full: c.full(), Backup: rpc.BackupFine}
 	if c.backups != nil {
 		own.Backup, own.Reason = c.backups.state()
 	}
 	return own
+}
+
+// full reports whether the log of this agent has no room for entries.
+func (c *conditions) full() bool {
+	node := c.raft.Load()
+	return node != nil && node.DiskFull()
 }
 
 // of is how a server of the cluster does, as it says itself.

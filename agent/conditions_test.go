@@ -149,7 +149,9 @@ func TestFullIsNotHearsay(t *testing.T) {
 		_, ok := leader.conditions.heard(other.ID())
 		return ok
 	})
-	if err := other.gossip.UpdateMeta(t.Context(), other.gossipMeta(true)); err != nil {
+	meta := other.gossipMeta()
+	meta.Full = true
+	if err := other.gossip.UpdateMeta(t.Context(), meta); err != nil {
 		t.Fatal(err)
 	}
 	eventually.Within(t, time.Minute, "gossip says it is full", func() bool { return leader.gossip.View(other.ID()).Meta.Full })

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -105,13 +106,17 @@ job "curves" {
 	if got := series(found.Ranks[0], "extra", "log"); got.Count != 5 || got.Last.Value != 7 {
 		t.Errorf("extra=7 gives %+v", got)
 	}
+	list, _, err := client.Jobs(t.Context(), api.JobFilter{Trends: true}, nil)
+	if err != nil || len(list.Jobs) != 1 || !reflect.DeepEqual(list.Jobs[0].Trend, &api.JobTrend{Metric: "loss", Values: []float64{9.5, 8.5, 7.5, 6.5, 5.5}}) {
+		t.Errorf("trends: %+v, %v", list, err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "end"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	awaitJob(t, client, id, structs.JobSucceeded)
 	eventually.Within(t, time.Minute, "see the curves after the end", whole)
 	rank := 0
-	found, err := client.JobMetrics(t.Context(), id, api.MetricsFilter{Attempt: 2, Rank: &rank, Names: []string{"train/loss"}, Points: 2})
+	found, err = client.JobMetrics(t.Context(), id, api.MetricsFilter{Attempt: 2, Rank: &rank, Names: []string{"train/loss"}, Points: 2})
 	if err != nil || len(found.Ranks) != 1 || len(found.Ranks[0].Series) != 1 || len(found.Ranks[0].Series[0].Points) != 2 {
 		t.Errorf("one figure: %+v, %v", found, err)
 	}

@@ -35,6 +35,7 @@ func (m *membership) Members() []api.Member {
 		members = append(members, api.Member{
 			ID: member.ID, Name: member.Meta.Name, Role: member.Meta.Role, GossipAddr: member.Addr, RPCAddr: member.Meta.RPCAddr,
 			Status: string(member.State), Leader: member.ID == leader, Version: member.Meta.Version, Protocol: member.Meta.Protocol,
+			CertificateEndsAt: unixSeconds(member.Meta.CertificateEnds),
 		})
 	}
 	return members
@@ -86,6 +87,8 @@ func (m *membership) Health() api.AutopilotHealth {
 	views := m.views()
 	leader, names := m.raft.LeaderID(), m.names()
 	out := api.AutopilotHealth{Healthy: leader != "", FailureTolerance: failureTolerance(views), LeaderID: leader, Servers: []api.ServerHealth{}}
+	members := m.Members()
+	out.Certificates, out.Versions = endingSoon(members, structs.At(m.now())), versionsOf(members)
 	for _, v := range views {
 		if v.addr == "" {
 			continue

@@ -20,7 +20,7 @@ func (a *Agent) openGossip(context.Context) error {
 	}
 	var err error
 	a.gossip, err = gossip.Open(gossip.Config{
-		Name: a.ID(), Meta: a.gossipMeta(false),
+		Name: a.ID(), Meta: a.gossipMeta(),
 		Key: a.identity.gossip.primary(), Logger: a.log, BindAddr: a.config.Bind, Port: port, AdvertiseAddr: a.config.Advertise,
 		Seeds: a.config.Server.Join, Known: gossip.KnownFile(filepath.Join(a.config.DataDir, knownFile)),
 		Scale: a.config.Scale, Prove: a.prover(), Peers: a.servers.gossipOfPeers,
@@ -48,13 +48,20 @@ func (a *Agent) openGossip(context.Context) error {
 	return nil
 }
 
-// gossipMeta is what this agent tells the others about itself; full says that it
-// is a server without room for log entries.
-func (a *Agent) gossipMeta(full bool) gossip.Meta {
+// tellOthers tells the others anew how this agent is now.
+func (a *Agent) tellOthers(ctx context.Context) error {
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	return a.gossip.UpdateMeta(ctx, a.gossipMeta())
+}
+
+// gossipMeta is what this agent tells the others about itself.
+func (a *Agent) gossipMeta() gossip.Meta {
 	return gossip.Meta{
 		Name:    a.config.Name,
 		Cluster: a.identity.credentials.Self.Cluster, Role: string(a.identity.role()), RPCAddr: a.addr,
-		Protocol: wire.ProtocolVersion, Version: a.options.Version, Full: full,
+		Protocol: wire.ProtocolVersion, Version: a.options.Version, Full: a.conditions.full(),
+		CertificateEnds: a.certificates.end().Unix(),
 	}
 }
 

@@ -279,7 +279,7 @@ func TestOldNewsOfKeys(t *testing.T) {
 // refusal names it.
 func TestRotationWaitsForUpgrades(t *testing.T) {
 	c := startCluster(t, 1, 1)
-	old := c.clients[0].gossipMeta(false)
+	old := c.clients[0].gossipMeta()
 	old.Protocol = wire.ProtocolKeys - 1
 	if err := c.clients[0].gossip.UpdateMeta(t.Context(), old); err != nil {
 		t.Fatal(err)

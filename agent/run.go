@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -113,6 +114,8 @@ type Agent struct {
 	pool   *rpc.Pool
 	gossip *gossip.Gossip
 	http   *http.Server
+
+	telling sync.Mutex // one tellOthers at a time
 
 	identity     *identity
 	certificates *certificates
@@ -302,6 +305,7 @@ func (a *Agent) openPort(ctx context.Context) error {
 		life: a.life, log: a.log, now: a.options.now, look: a.options.renewLook, getenv: a.options.Getenv, out: a.options.Out, language: a.options.Language,
 		identity: a.identity, own: a.ident, pool: a.pool, servers: a.servers.addresses, disconnect: a.mux.DisconnectAll,
 		name: a.config.Name, advertise: a.config.Advertise, token: a.config.JoinToken, doors: joinAddresses(a.config),
+		tell: a.tellOthers,
 	}
 	a.keyring = &keyring{
 		server: a.config.Server.Enabled, log: a.log, life: a.life,
@@ -384,7 +388,7 @@ func (a *Agent) openServer(context.Context) error {
 		return logProblem(err)
 	}
 	a.servers.raft.Store(a.raft)
-	a.life.run(func() { a.conditions.tellRoom(a.gossipMeta, a.life.stopping) })
+	a.life.run(func() { a.conditions.tellRoom(a.tellOthers, a.life.stopping) })
 	a.life.atStop(func(ctx context.Context) { a.life.stopFailed("log", a.raft.Shutdown(ctx, true)) })
 	a.members = &membership{
 		raft: a.raft, condition: a.conditions.of, gossip: a.gossip, log: a.log, now: time.Now, expect: a.config.Server.BootstrapExpect,

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -226,7 +227,29 @@ func autopilotHealth(set *flag.FlagSet) func(*Env, []string) error {
 				fmt.Fprintln(env.Stdout, env.text("event.cluster.backup_failed", "server", name, "reason", safe(s.BackupFailed)))
 			}
 		}
+		agentNotes(env, health)
 	})(set)
+}
+
+// agentNotes prints what is wrong with the agents together, and the cure of each.
+func agentNotes(env *Env, health *api.AutopilotHealth) {
+	for _, one := range health.Certificates {
+		fmt.Fprintln(env.Stdout, env.text("cli.operator.certificate_ends", "agent", safe(cmp.Or(one.Name, one.ID)), "at", when(one.EndsAt)))
+	}
+	if len(health.Certificates) > 0 {
+		fmt.Fprintln(env.Stdout, env.text("cli.operator.certificate_ends.hint"))
+	}
+	if len(health.Versions) < 2 {
+		return
+	}
+	for _, one := range health.Versions {
+		names := safe(strings.Join(one.Names, " "))
+		if one.Agents > len(one.Names) {
+			names += " …"
+		}
+		fmt.Fprintln(env.Stdout, env.text("cli.operator.version", "version", safe(one.Version), "count", one.Agents, "agents", names))
+	}
+	fmt.Fprintln(env.Stdout, env.text("cli.operator.version.hint"))
 }
 
 func snapshotSave(set *flag.FlagSet) func(*Env, []string) error {

@@ -46,6 +46,28 @@ func TestTableAlignsByDisplayWidth(t *testing.T) {
 	}
 }
 
+// What is wrong with the agents is told with its cure, and with nothing where nothing is.
+func TestAgentNotes(t *testing.T) {
+	env, out, _ := paper()
+	agentNotes(env, &api.AutopilotHealth{Versions: []api.AgentVersion{{Version: "1.4", Agents: 3}}})
+	if out.Len() > 0 {
+		t.Errorf("all is well: %s", out)
+	}
+	end := structs.At(time.Date(2026, 11, 27, 8, 0, 0, 0, time.UTC))
+	agentNotes(env, &api.AutopilotHealth{
+		Certificates: []api.CertificateEnd{{ID: "a", Name: "gpu-1", EndsAt: end}},
+		Versions:     []api.AgentVersion{{Version: "1.4", Agents: 20, Names: []string{"s1", "gpu-1"}}, {Version: "1.3", Agents: 1, Names: []string{"gpu-2"}}},
+	})
+	for _, want := range []string{
+		"the certificate of gpu-1 ends at " + when(end) + " and has not been renewed\n", "check on that machine that its clock is right",
+		"version 1.4: 20 agents (s1 gpu-1 …)\n", "version 1.3: 1 agent (gpu-2)\n", "nomadlike docs upgrade",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
 func TestSafe(t *testing.T) {
 	cases := []struct{ name, text, line, lines string }{
 		{"plain", "hello 训练 é 🚀", "hello 训练 é 🚀", "hello 训练 é 🚀"},

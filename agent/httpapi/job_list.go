@@ -22,6 +22,10 @@ func (h *jobHandlers) list(r *front.Request) (*api.JobList, error) {
 		Name: q.Text("name"), Project: q.Text("project"), User: q.Text("user"), State: structs.JobState(q.Text("state")),
 		Code: q.Text("code"), Spec: q.Text("spec"), Output: q.Text("output"), Cause: q.Text("cause"), Tag: q.Text("tag"), Text: q.Text("text"),
 	}
+	trends := q.Bool("trends")
+	if q.Err != nil {
+		return nil, q.Err
+	}
 	paging, err := page(r)
 	if err != nil {
 		return nil, err
@@ -48,6 +52,9 @@ func (h *jobHandlers) list(r *front.Request) (*api.JobList, error) {
 		}
 		out.Jobs[i].Wait = waitOf(r, snapshot, out.Jobs[i].Wait)
 		addUnused(snapshot, job, &out.Jobs[i])
+	}
+	if trends {
+		h.usage.addTrends(r, snapshot, out.Jobs)
 	}
 	return &out, nil
 }

@@ -13,7 +13,10 @@ import (
 )
 
 // jobHandlers answers about jobs, and controls them.
-type jobHandlers struct{ *core }
+type jobHandlers struct {
+	*core
+	usage *usageHandlers // for trends
+}
 
 // jobStatus translates the state's sum of a job for the API.
 func jobStatus(s state.JobStatus) api.JobStatus {

@@ -79,13 +79,14 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 	all := &core{replica: c.Replica, store: c.Store, log: c.Door.Log, now: c.Now, stopping: c.Stopping}
 	calls := &nodeCalls{store: c.Store, log: c.Door.Log, pool: c.Pool}
 	submissions := &submissionHandlers{core: all, submissions: c.Replica, boards: c.Replica, calls: calls}
+	usage := usageHandlers{core: all, calls: calls, survey: asked}
 	return &endpoints{
 		find:        finders{all},
-		jobs:        jobHandlers{all},
+		jobs:        jobHandlers{core: all, usage: &usage},
 		submissions: submissions,
 		allocations: allocationHandlers{all, calls},
 		files:       fileHandlers{all, calls},
-		usage:       usageHandlers{core: all, calls: calls, survey: asked},
+		usage:       usage,
 		queue:       queueHandlers{core: all, boards: c.Replica, futures: c.Replica},
 		forecasts:   &forecastHandlers{core: all, futures: c.Replica, admit: submissions.admit, protocol: c.Members.Protocol},
 		outlook:     &outlookHandlers{core: all, futures: c.Replica, boards: c.Replica},

@@ -1,6 +1,10 @@
 package api
 
-import "nomadlike/nomadlike/structs"
+import (
+	"time"
+
+	"nomadlike/nomadlike/structs"
+)
 
 // Bounds of the API that both sides know.
 const (
@@ -142,7 +146,20 @@ type JobSummary struct {
 	HeldUntil structs.UnixNano `json:"held_until,omitempty"` // when the last of its debug holds ends
 	LimitAt   structs.UnixNano `json:"limit_at,omitempty"`   // when the first of what runs of it reaches its time limit
 	TimeLimit structs.Duration `json:"time_limit,omitempty"` // with LimitAt
+	Trend     *JobTrend        `json:"trend,omitempty"`      // of one that runs, where the list was asked for trends
 }
+
+// JobTrend is how a metric of a job that runs goes in its newest attempt.
+type JobTrend struct {
+	Metric string    `json:"metric"` // its name
+	Values []float64 `json:"values"` // observations in their order, at most TrendPointsMax; the last is the newest
+}
+
+// Bounds of the trends of one list.
+const (
+	TrendJobsMax   = 8 // jobs that run, the first of the page
+	TrendPointsMax = 24
+)
 
 // NoteShownMax is how many characters of a job's note a list shows.
 const NoteShownMax = 200
@@ -374,6 +391,10 @@ type Member struct {
 	Leader     bool   `json:"leader,omitempty"`
 	Version    string `json:"version,omitempty"`
 	Protocol   int    `json:"protocol,omitempty"`
+
+	// CertificateEndsAt is when the first of its certificates ends, as it says itself.
+	// Agents renew them when half of their life is over.
+	CertificateEndsAt structs.UnixNano `json:"certificate_ends_at,omitempty"`
 }
 
 // MemberList lists members by name.
@@ -414,6 +435,34 @@ type AutopilotHealth struct {
 	FailureTolerance int            `json:"failure_tolerance"`
 	LeaderID         string         `json:"leader_id,omitempty"`
 	Servers          []ServerHealth `json:"servers"`
+
+	// Certificates are those that end within CertificateSoon: their agents should have
+	// renewed them long before. The first to end stand first, at most AgentsNamedMax.
+	Certificates []CertificateEnd `json:"certificates,omitempty"`
+	// Versions are those that the living agents run, the one of most agents first.
+	Versions []AgentVersion `json:"versions"`
+}
+
+// CertificateSoon is how long before its end a certificate is told of. Agents renew
+// theirs half of its life before, which is 36 hours.
+const CertificateSoon = 24 * time.Hour
+
+// AgentsNamedMax bounds the agents that AutopilotHealth names in one place.
+const AgentsNamedMax = 16
+
+// CertificateEnd is a certificate of an agent that ends soon.
+type CertificateEnd struct {
+	ID     string           `json:"id"`      // of the agent
+	Name   string           `json:"name"`    // of its machine
+	Role   string           `json:"role"`    // server | client
+	EndsAt structs.UnixNano `json:"ends_at"` // the agent is not ready from then on, until it has another
+}
+
+// AgentVersion is a version of the program and who runs it.
+type AgentVersion struct {
+	Version string   `json:"version"`
+	Agents  int      `json:"agents"` // how many run it
+	Names   []string `json:"names"`  // of them, servers first; at most AgentsNamedMax
 }
 
 // ServerHealth is one server's part in AutopilotHealth.

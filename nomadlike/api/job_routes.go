@@ -16,7 +16,8 @@ var (
 			Param{"output", "string", "only jobs whose output location holds this text"},
 			Param{"cause", "string", "only jobs that wait or ended for a reason of this id"},
 			Param{"tag", "string", "only jobs with all of these tags, separated by commas, in capitals or not"},
-			Param{"text", "string", "only jobs that every one of these words finds: in the name, the note or a tag, in capitals or not, or as the beginning of the id; words such as tag:paper-3 find jobs with this very tag, and so do user:, project:, pool:, code: and card:"}),
+			Param{"text", "string", "only jobs that every one of these words finds: in the name, the note or a tag, in capitals or not, or as the beginning of the id; words such as tag:paper-3 find jobs with this very tag, and so do user:, project:, pool:, code: and card:"},
+			Param{"trends", "boolean", "tell of the first 8 that run how their loss goes, else their speed, else another metric; nodes that take longer than a quarter of a second are not waited for"}),
 		Summary: "List jobs, newest first",
 	})
 	JobsSubmit = endpoint[JobRequest, JobSubmitted](Route{

@@ -20,6 +20,7 @@ type JobFilter struct {
 	Cause   string // the id of the reason that it waits or ended for
 	Tag     string // tags, separated by commas: it has all of them
 	Text    string // words that are all found in it; tag:NAME finds a tag, and so do user:, project:, pool:, code: and card:
+	Trends  bool   // tell how a metric of the first that run goes: JobSummary.Trend
 }
 
 // Jobs returns one page of the jobs that the caller may see, newest first.
@@ -32,6 +33,9 @@ func (c *Client) Jobs(ctx context.Context, filter JobFilter, query *Query) (*Job
 		if value != "" {
 			values.Set(name, value)
 		}
+	}
+	if filter.Trends {
+		values.Set("trends", "true")
 	}
 	return read(ctx, c, JobsList, "", values)
 }

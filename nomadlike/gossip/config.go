@@ -84,6 +84,10 @@ type Meta struct {
 	Leaving  bool   `cbor:"6,keyasint,omitempty"` // it is about to leave in order
 	Name     string `cbor:"7,keyasint,omitempty"` // of its machine, for people
 	Full     bool   `cbor:"8,keyasint,omitempty"` // a server without room for log entries
+
+	// CertificateEnds is when the first of the agent's certificates ends, in Unix
+	// seconds; 0: it does not tell.
+	CertificateEnds int64 `cbor:"9,keyasint,omitempty" since:"19"`
 }
 
 // encode returns the metadata's bytes, at most MetaSizeMax.

@@ -27,7 +27,8 @@ package wire
 //	                rotation of the CA: command 36, Agent.Trust tells certificates
 //	17  2026-11-26  what people write on jobs: Job.Tags, Job.Note, command 37
 //	18  2026-11-26  maintenance windows: commands 38 and 39, Cluster.Maintenance, Node.Maintenance
-const ProtocolVersion = 18
+//	19  2026-11-26  agents tell when their certificates end: Meta.CertificateEnds
+const ProtocolVersion = 19
 
 // The first versions that know what must not be proposed to older servers.
 const (

@@ -46,7 +46,7 @@ export async function home(browser, binary, inspect) {
     await empty.context.close()
 
     await submit(agent, token, 'breaks', 1, "bash -c 'echo no such batch >&2; exit 3'")
-    await submit(agent, token, 'trains', 6, 'sleep 600')
+    await submit(agent, token, 'trains', 6, "bash -c 'for i in 1 2 3 4 5; do echo step=$i loss=$((9 - i)).5; done; sleep 600'")
     await submit(agent, token, 'waits', 4, 'sleep 600')
     await submit(agent, token, 'never', 9, 'sleep 600')
     for (const lang of ['en', 'zh']) {
@@ -56,6 +56,9 @@ export async function home(browser, binary, inspect) {
       await page.getByRole('heading', { name: w.needs }).waitFor()
       await page.locator('.jobrow', { hasText: 'trains' }).locator('.state-running').waitFor()
       await page.locator('.load svg').waitFor()
+      const trend = page.locator('.jobrow', { hasText: 'trains' }).locator('.trend')
+      await trend.getByText('loss 4.5').waitFor()
+      await trend.locator('svg.spark').waitFor()
       // The page, the command line and the API say the same: all three read one answer.
       const told = JSON.parse(await agent.cliAs(token, 'outlook', '-json'))
       const now = (series) => series[told.now]

@@ -18,6 +18,12 @@ export interface AgentSelf {
   version: string
 }
 
+export interface AgentVersion {
+  agents: number
+  names: string[] | null
+  version: string
+}
+
 export type AllocDesired = 'run' | 'stop'
 export const allocDesireds: AllocDesired[] = ['run', 'stop']
 
@@ -115,10 +121,12 @@ export type AttemptState = 'preparing' | 'released' | 'running' | 'ending' | 'en
 export const attemptStates: AttemptState[] = ['preparing', 'released', 'running', 'ending', 'ended']
 
 export interface AutopilotHealth {
+  certificates?: CertificateEnd[]
   failure_tolerance: number
   healthy: boolean
   leader_id?: string
   servers: ServerHealth[] | null
+  versions: AgentVersion[] | null
 }
 
 export interface Available {
@@ -233,6 +241,13 @@ export interface CardUse {
   slice?: number
   text: string
   used: boolean
+}
+
+export interface CertificateEnd {
+  ends_at: string | null
+  id: string
+  name: string
+  role: string
 }
 
 export interface Change {
@@ -919,10 +934,16 @@ export interface JobSummary {
   submitted_at: string | null
   tags?: string[]
   time_limit?: string
+  trend?: JobTrend
   type: JobType
   user?: string
   vip?: boolean
   wait?: WaitReason
+}
+
+export interface JobTrend {
+  metric: string
+  values: number[] | null
 }
 
 export type JobType = 'training' | 'batch' | 'dev'
@@ -1154,6 +1175,7 @@ export interface MaintenanceRequest {
 }
 
 export interface Member {
+  certificate_ends_at?: string
   gossip_addr: string
   id: string
   leader?: boolean

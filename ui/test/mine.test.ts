@@ -103,7 +103,18 @@ test('an operator is told of what is away, unfit and at fault, and when no serve
   expect(notesOf([node('a1', {}, 8)], { healthy: true, failure_tolerance: 1, servers: [] } as unknown as AutopilotHealth)).toEqual([])
   const servers = [{ id: 's1', name: 's1', healthy: true, voter: true }, { id: 's2', name: 's2', healthy: false, voter: true, disk_full: true }]
   const notes = notesOf([node('a1', { status: 'lost' } as Partial<NodeSummary>, 8), node('a2', { version: '1.1' } as Partial<NodeSummary>, 8, 0, 2), node('a3', { faults: [{ unfit: true }] } as unknown as Partial<NodeSummary>)], { healthy: false, failure_tolerance: 0, servers } as unknown as AutopilotHealth)
-  expect(notes.map(({ id, names, count }) => `${id} ${count} ${names}`)).toEqual(['servers 1 s2', 'quorum 2 s1,s2', 'disk 1 s2', 'lost 1 a1', 'unfit 1 a3', 'cards 2 a2', 'versions 2 1.0,1.1'])
+  expect(notes.map(({ id, names, count }) => `${id} ${count} ${names}`)).toEqual(['servers 1 s2', 'quorum 2 s1,s2', 'disk 1 s2', 'lost 1 a1', 'unfit 1 a3', 'cards 2 a2'])
+})
+
+test('certificates that end soon and versions that differ are named, with their cure', () => {
+  const versions = [{ version: '1.4', agents: 3, names: ['s1', 's2', 'n1'] }, { version: '1.3', agents: 1, names: ['n2'] }]
+  const certificates = [{ id: 'x', name: 'n1', role: 'client', ends_at: at(60) }]
+  const health = { healthy: true, failure_tolerance: 1, servers: [], certificates, versions } as unknown as AutopilotHealth
+  expect(notesOf([], health)).toEqual([
+    { id: 'certificates', tone: 'bad', to: '/servers', names: ['n1'], count: 1, cure: { entry: 'certificates', at: at(60) } },
+    { id: 'versions', tone: 'busy', to: '/servers', names: ['1.4: s1, s2 …', '1.3: n2'], count: 2, cure: { entry: 'upgrade' } },
+  ])
+  expect(notesOf([], { ...health, certificates: [], versions: versions.slice(0, 1) })).toEqual([])
 })
 
 test('when a job ends is told with both ends, and the second needs no date of the same night', () => {

@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/yuin/goldmark/ast"
+	extast "github.com/yuin/goldmark/extension/ast"
 )
 
 // anchors assigns headings the ids that GitHub gives them, so that a link works
@@ -35,3 +36,26 @@ func (a *anchors) Generate(heading []byte, _ ast.NodeKind) []byte {
 
 // Put notes an id that a heading has by itself.
 func (a *anchors) Put(id []byte) { a.taken[string(id)]++ }
+
+// rowID is the id of a row of a table below a heading that begins with one word of code,
+// or with "label", as tables of fields and arguments do: job.nodes. "" for all others. A heading has no
+// dot in its id.
+func rowID(heading string, row *extast.TableRow, source []byte) string {
+	cell := row.FirstChild()
+	if heading == "" || cell == nil || cell.FirstChild() == nil {
+		return ""
+	}
+	first := cell.FirstChild()
+	_, label := first.(*ast.Emphasis)
+	if _, code := first.(*ast.CodeSpan); first.NextSibling() != nil || !code && !label {
+		return ""
+	}
+	if label {
+		return heading + ".label"
+	}
+	name := (&anchors{taken: make(map[string]int)}).Generate([]byte(plain(first, source)), first.Kind())
+	if len(name) == 0 {
+		return ""
+	}
+	return heading + "." + string(name)
+}

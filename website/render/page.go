@@ -10,6 +10,7 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/text"
@@ -86,6 +87,7 @@ func (p *page) render(source fs.FS, resolve func(from *page, file string) (strin
 	now := section{Page: p.name}
 	var words strings.Builder
 	var top ast.Node // the layout shows the title
+	rows := make(map[string]bool)
 	end := func() {
 		now.Text = strings.Join(strings.Fields(words.String()), " ")
 		words.Reset()
@@ -112,6 +114,11 @@ func (p *page) render(source fs.FS, resolve func(from *page, file string) (strin
 			p.headings = append(p.headings, heading{Level: node.Level, ID: string(id.([]byte)), Title: title})
 			now = section{Page: p.name, ID: string(id.([]byte)), Head: title}
 			return ast.WalkSkipChildren, nil
+		case *extast.TableRow:
+			if id := rowID(now.ID, node, p.source); id != "" && !rows[id] {
+				rows[id] = true
+				node.SetAttributeString("id", []byte(id))
+			}
 		case *ast.Link:
 			to, err := p.link(string(node.Destination), resolve)
 			if err != nil {

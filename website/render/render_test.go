@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path"
@@ -286,4 +287,80 @@ func TestAnchorsStay(t *testing.T) {
 	}
 	slices.Sort(listed)
 	golden.Assert(t, list, strings.Join(slices.Compact(listed), "\n")+"\n")
+}
+
+// TestEntriesOfPages follows every link of the web pages to the guides, in each
+// language: the table of entries that forms and notes have.
+func TestEntriesOfPages(t *testing.T) {
+	data, err := os.ReadFile("../../ui/src/parts/entries.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries map[string]json.RawMessage
+	if err := json.Unmarshal(data, &entries); err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) == 0 {
+		t.Fatal("there are no entries")
+	}
+	files := site(t)
+	for name, raw := range entries {
+		places := make(map[messages.Language]string)
+		var both string
+		if err := json.Unmarshal(raw, &both); err == nil {
+			places[messages.English], places[messages.Chinese] = both, both
+		} else if err := json.Unmarshal(raw, &places); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, language := range Languages {
+			if fault := missing(files, string(language)+"/"+places[language]); fault != "" {
+				t.Errorf("%s: %s", name, fault)
+			}
+		}
+	}
+}
+
+// missing says what a place of the site lacks; "": it is there.
+func missing(files map[string][]byte, place string) string {
+	page, anchor, named := strings.Cut(place, "#")
+	text, ok := files[page+".html"]
+	if !ok {
+		return "there is no page " + page
+	}
+	if named && !bytes.Contains(text, []byte(`id="`+anchor+`"`)) {
+		return page + " has no place " + anchor
+	}
+	return ""
+}
+
+// A row of a table has an id where it begins with one word of code or is a label.
+func TestRowsHaveAnchors(t *testing.T) {
+	source := fstest.MapFS{
+		"guide/en/monitoring.md": {Data: []byte("# Monitoring\n\n## Events\n")},
+		"guide/zh/monitoring.md": {Data: []byte("# 监控\n\n## 事件\n")},
+		"design/0001-one.md":     {Data: []byte("# 0001: one\n")},
+	}
+	for _, language := range Languages {
+		language := string(language)
+		source["guide/"+language+"/index.md"] = &fstest.MapFile{Data: []byte("# Guide\n\n- [One](one.md)\n")}
+		source["guide/"+language+"/one.md"] = &fstest.MapFile{Data: []byte("# One\n\n| a |\n|---|\n| `top` |\n\n## job\n\n| argument | x |\n|---|---|\n| *label* | |\n| `nodes` | |\n| `nodes` | |\n| `a` and b | |\n| plain | |\n")}
+	}
+	files, err := Site(source, "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, found := range regexp.MustCompile(`<tr id="([^"]+)"`).FindAllSubmatch(files["zh/one.html"], -1) {
+		ids = append(ids, string(found[1]))
+	}
+	if want := []string{"job.label", "job.nodes"}; !slices.Equal(ids, want) {
+		t.Errorf("rows %v, want %v", ids, want)
+	}
+	for place, want := range map[string]string{
+		"zh/one#job.nodes": "", "zh/one": "", "zh/one#job.gone": "zh/one has no place job.gone", "zh/two#job": "there is no page zh/two",
+	} {
+		if got := missing(files, place); got != want {
+			t.Errorf("%s: %q, want %q", place, got, want)
+		}
+	}
 }

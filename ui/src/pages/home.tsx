@@ -11,6 +11,7 @@ import { outlookQuery, timelineQuery } from '../parts/lists'
 import { Load } from '../parts/load'
 import { endsOf, liveOf, needsOf, type Ends, type Live, type Need } from '../parts/mine'
 import { freeOf, poolsQuery } from '../parts/rail'
+import { EntryLink, type Entry } from '../parts/entries'
 import { Failed, failing, Loading, useNow, useTitle, WordTag } from '../parts/states'
 import { cellsOf } from '../parts/cells'
 import { Wall } from '../parts/wall'
@@ -28,10 +29,11 @@ const wallMax = 48 // nodes
 // not end, however old they are. Without a user it is everybody's.
 async function mineOf(user: string, signal?: AbortSignal): Promise<JobSummary[]> {
   const of = user && '&user=' + part(user)
-  const page = await get<JobList>(`/v1/jobs?limit=${newest}${of}`, signal)
+  const page = await get<JobList>(`/v1/jobs?limit=${newest}&trends=true${of}`, signal)
   if (!page.next) return page.jobs ?? []
   const live = await Promise.all(['queued', 'starting', 'running', 'paused', 'stopping'].map((state) => get<JobList>(`/v1/jobs?limit=${newest}&state=${state}${of}`, signal)))
-  return [...new Map([...(page.jobs ?? []), ...live.flatMap((one) => one.jobs ?? [])].map((job) => [job.id, job])).values()]
+  const first = new Map((page.jobs ?? []).map((job) => [job.id, job]))
+  return [...new Map([...first, ...live.flatMap((one) => one.jobs ?? []).map((job): [string, JobSummary] => [job.id, { ...job, trend: first.get(job.id)?.trend }])]).values()]
 }
 
 // Home says what of mine needs me, what happens next, what is free, and how the
@@ -60,6 +62,7 @@ export function Home() {
   const waiting = live.filter(({ job }) => job.state === 'queued')
   const ended = jobs.data.filter((job) => job.finished_at).sort((a, b) => millis(b.finished_at) - millis(a.finished_at))
   const rows = [...live, ...ended.slice(0, Math.max(0, 3 - live.length)).map((job): Live => ({ job }))]
+  const trends = rows.slice(0, rowsMax).some(({ job }) => job.trend)
   return (
     <div className="page home">
       <div>
@@ -75,7 +78,7 @@ export function Home() {
       <div className="home-split">
         <section className="card" aria-label={t('home.mine')}>
           <header className="bar"><h2>{t(user ? 'home.mine' : 'home.all')}</h2><span className="grow" /><Link to={user ? '/jobs?user=' + part(user) : '/jobs'}>{t('home.all_jobs')}</Link></header>
-          {rows.length === 0 ? <Lesson may={may('submit')} /> : <ul className="jobrows">{rows.slice(0, rowsMax).map((one) => <JobRow key={one.job.id} live={one} now={now} />)}</ul>}
+          {rows.length === 0 ? <Lesson may={may('submit')} /> : <ul className={trends ? 'jobrows trends' : 'jobrows'}>{rows.slice(0, rowsMax).map((one) => <JobRow key={one.job.id} live={one} now={now} trends={trends} />)}</ul>}
           {rows.length > rowsMax && <p className="quiet">{t('home.more', { count: rows.length - rowsMax })}</p>}
         </section>
         <section className="card home-needs" aria-label={t('home.needs_you')}>
@@ -310,9 +313,10 @@ function ClusterNeeds({ nodes }: { nodes?: NodeSummary[] }) {
     <>
       <h2 className="apart">{t('home.cluster')}</h2>
       {notes.length === 0 && <p className="quiet">{t('home.cluster_well')}</p>}
-      {notes.map(({ id, tone, to, names, count }) => (
+      {notes.map(({ id, tone, to, names, count, cure }) => (
         <div className="need" key={id}>
           <p><WordTag tone={tone}>{t('home.note_' + id, { count })}</WordTag> <Link to={to}>{names.slice(0, 3).join(', ')}{names.length > 3 && ' …'}</Link></p>
+          {cure && <p className="quiet">{t('home.cure_' + id, { time: cure.at && clock(cure.at, Date.now()) })} <EntryLink entry={cure.entry} /></p>}
         </div>
       ))}
     </>
@@ -320,18 +324,21 @@ function ClusterNeeds({ nodes }: { nodes?: NodeSummary[] }) {
 }
 
 export interface Note {
-  id: 'lost' | 'unfit' | 'cards' | 'servers' | 'quorum' | 'backup' | 'disk' | 'versions'
+  id: 'lost' | 'unfit' | 'cards' | 'servers' | 'quorum' | 'backup' | 'disk' | 'certificates' | 'versions'
   tone: 'bad' | 'busy'
   to: string
   names: string[]
   count: number
+  cure?: { entry: Entry; at?: string | null }
 }
+
+const namedOf = 2 // agents of a version that are named
 
 // notesOf lists what an operator looks at first.
 export function notesOf(nodes: NodeSummary[], health?: AutopilotHealth): Note[] {
   const out: Note[] = []
-  const add = (id: Note['id'], tone: Note['tone'], to: string, names: string[], count = names.length) => {
-    if (count > 0) out.push({ id, tone, to, names, count })
+  const add = (id: Note['id'], tone: Note['tone'], to: string, names: string[], count = names.length, cure?: Note['cure']) => {
+    if (count > 0) out.push({ id, tone, to, names, count, ...(cure && { cure }) })
   }
   const servers = health?.servers ?? []
   add('servers', 'bad', '/servers', servers.filter((one) => !one.healthy).map((one) => one.name || one.id))
@@ -342,8 +349,10 @@ export function notesOf(nodes: NodeSummary[], health?: AutopilotHealth): Note[] 
   add('unfit', 'bad', '/cluster?show=fault', nodes.filter((node) => node.status === 'ready' && (node.faults ?? []).some((fault) => fault.unfit)).map((node) => node.name))
   const sick = nodes.filter((node) => node.status === 'ready' && (node.devices ?? []).some((device) => !device.healthy))
   add('cards', 'bad', '/cluster?show=fault', sick.map((node) => node.name), sick.reduce((sum, node) => sum + (node.devices ?? []).filter((device) => !device.healthy).length, 0))
-  const versions = [...new Set(nodes.map((node) => node.version))]
-  if (versions.length > 1) add('versions', 'busy', '/cluster?view=list', versions)
+  const soon = health?.certificates ?? []
+  add('certificates', 'bad', '/servers', soon.map((one) => one.name || one.id), soon.length, { entry: 'certificates', at: soon[0]?.ends_at })
+  const versions = health?.versions ?? []
+  if (versions.length > 1) add('versions', 'busy', '/servers', versions.map(({ version, agents, names }) => `${version}: ${(names ?? []).slice(0, namedOf).join(', ')}${agents > namedOf ? ' …' : ''}`), versions.length, { entry: 'upgrade' })
   return out
 }
 

@@ -3,6 +3,9 @@ import { useTranslation } from 'react-i18next'
 import { get } from '../api'
 import { Cli } from '../parts/actions'
 import { Table } from '../parts/controls/table'
+import { EntryLink } from '../parts/entries'
+import { dateTime } from '../format'
+import { Note } from '../parts/controls'
 import { Failed, useTitle, WordTag, failing } from '../parts/states'
 import type { AutopilotHealth, Member, MemberList, ServerHealth } from '../types'
 
@@ -11,12 +14,24 @@ export function Servers() {
   useTitle(t('menu.servers'))
   const health = useQuery({ queryKey: ['servers', 'health'], refetchInterval: 5000, queryFn: ({ signal }) => get<AutopilotHealth>('/v1/operator/autopilot', signal) })
   const members = useQuery({ queryKey: ['servers', 'members'], refetchInterval: 10_000, queryFn: ({ signal }) => get<MemberList>('/v1/servers', signal).then((m) => m.members ?? []) })
+  const { certificates, versions } = { certificates: health.data?.certificates ?? [], versions: health.data?.versions ?? [] }
   const version = (id: string) => members.data?.find((m) => m.id === id)?.version ?? ''
   return (
     <div className="page">
       <h1>{t('menu.servers')}</h1>
       {failing(health) && <Failed error={health.error} retry={() => void health.refetch()} />}
       {health.data && <p className="truth">{t(health.data.healthy ? 'servers.healthy' : 'servers.unhealthy', { count: health.data.failure_tolerance })}</p>}
+      {certificates.length > 0 && (
+        <Note tone="warning" title={certificates.map((one) => t('servers.certificate_ends', { agent: one.name || one.id, time: dateTime(one.ends_at) })).join(' ')}>
+          {t('servers.certificate_cure')} <EntryLink entry="certificates" />
+        </Note>
+      )}
+      {versions.length > 1 && (
+        <Note tone="warning" title={t('servers.versions')}>
+          <ul className="plain">{versions.map(({ version, agents, names }) => <li key={version}>{t('servers.version_of', { version, count: agents, names: (names ?? []).join(', ') + (agents > (names ?? []).length ? ' …' : '') })}</li>)}</ul>
+          <EntryLink entry="upgrade" />
+        </Note>
+      )}
       {!failing(health) && <section className="card" aria-label="Raft">
         <h2>Raft</h2>
         <Table<ServerHealth> label="Raft" idOf={(s) => s.id} loading={health.isPending} rows={health.data?.servers ?? []} least={600} columns={[
@@ -38,6 +53,7 @@ export function Servers() {
           { title: t('node.addr'), cell: (m) => m.rpc_addr },
           { title: t('servers.gossip'), cell: (m) => t('servers.gossip_' + m.status, m.status) },
           { title: t('cluster.version'), cell: (m) => m.version },
+          { title: t('servers.certificate'), cell: (m) => dateTime(m.certificate_ends_at) },
         ]} />
         <Cli text="nomadlike server members" />
       </section>}

@@ -2,8 +2,10 @@ import { useTranslation } from 'react-i18next'
 import { Link } from 'react-router'
 import { clock, progress, since } from '../format'
 import { reasonText } from '../i18n'
-import type { JobSummary } from '../types'
+import type { JobSummary, JobTrend } from '../types'
 import { doneOf, type Ends, type Live } from './mine'
+import { figureText } from './results'
+import { Spark } from './spark'
 import { startText } from './starts'
 import { stateTag } from './states'
 
@@ -32,7 +34,8 @@ export function secondLine(t: T, job: JobSummary): string {
 
 // JobRow is a job in two lines: its name and what matters now, its state, how far
 // it is, and when something happens to it next.
-export function JobRow({ live, now }: { live: Live; now: number }) {
+// Where one of a list shows how a metric goes, all have the room for it.
+export function JobRow({ live, now, trends }: { live: Live; now: number; trends?: boolean }) {
   const { t } = useTranslation()
   const { job, ends, starts, place } = live
   const done = job.finished_at ? undefined : doneOf(live, now)
@@ -45,11 +48,18 @@ export function JobRow({ live, now }: { live: Live; now: number }) {
         {done ? <p className="quiet">{job.subjobs > 1 ? progress(job) : t(done.byTime ? 'home.by_time' : 'home.done', { share: Math.round(done.share * 100) })}</p> : <p className="quiet">{job.state === 'queued' && place ? t('home.place', { place }) : job.started_at ? since(job.started_at, job.finished_at, now) : ''}</p>}
         {!job.finished_at && <Progress done={done?.share} waits={job.state === 'queued'} />}
       </div>
+      {trends && <div className="trend">{job.trend && <Trend trend={job.trend} />}</div>}
       <div className="when">
         {job.finished_at ? clock(job.finished_at, now) : job.state === 'queued' ? (starts ? startText(t, starts, now) : t('forecast.unknown')) : ends ? endsText(t, ends, now) : t('home.end_unknown')}
       </div>
     </li>
   )
+}
+
+// Trend is how a metric went lately, with its newest value as a number.
+function Trend({ trend: { metric, values } }: { trend: JobTrend }) {
+  const all = values ?? []
+  return <><p className="quiet" title={metric}>{metric} {figureText(all.at(-1))}</p><Spark values={all} /></>
 }
 
 // Progress is a bar: solid as far as it is, hatched where it is foreseen only.
