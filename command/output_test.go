@@ -60,7 +60,7 @@ func TestAgentNotes(t *testing.T) {
 	})
 	for _, want := range []string{
 		"the certificate of gpu-1 ends at " + when(end) + " and has not been renewed\n", "check on that machine that its clock is right",
-		"version 1.4: 20 agents (s1 gpu-1 …)\n", "version 1.3: 1 agent (gpu-2)\n", "nomadlike docs upgrade",
+		"version 1.4, run by 20: s1 gpu-1 …\n", "version 1.3, run by 1: gpu-2\n", "nomadlike docs upgrade",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out)
