@@ -50,7 +50,7 @@ func readEvents(t *testing.T, client *api.Client, filter api.EventFilter, count 
 
 // A stream that is cut after any of its events goes on at another agent with
 // the next one: none is left out, none comes twice, also where many events
-// share an index. Who has only an index gets some again and misses none.
+// share an index. A reader that has only an index gets some again and misses none.
 func TestEventsGoOnAfterEveryCut(t *testing.T) {
 	c := startCluster(t, 3, 0)
 	admin, err := c.api.CreateToken(t.Context(), api.TokenRequest{Role: "admin"})

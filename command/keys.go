@@ -106,7 +106,7 @@ func rotateKeys(kind structs.KeyKind) func(*flag.FlagSet) func(*Env, []string) e
 }
 
 // rotate begins a rotation, or finds the one that is under way, and follows it to
-// its end. Who is cut off may begin again: the servers go on by themselves.
+// its end. A caller that is cut off may begin again: the servers go on by themselves.
 func (env *Env) rotate(client *api.Client, kind structs.KeyKind, revoke bool, output outputFlags, detach bool) error {
 	keys, err := client.RotateKeys(env.Context, kind, revoke)
 	if err != nil {

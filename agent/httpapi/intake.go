@@ -46,7 +46,7 @@ type admission struct {
 }
 
 // offer reads the job in a request's body and gives the caller's would-be
-// job as the object. Who may submit nothing at all is refused before their
+// job as the object. A caller that may submit nothing at all is refused before their
 // text is parsed.
 func (h *submissionHandlers) offer(r *front.Request, body *api.JobRequest) (*offered, auth.Object, error) {
 	principal := r.Caller.Principal

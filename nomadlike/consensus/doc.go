@@ -31,7 +31,7 @@
 //   - followers learn a commit at once instead of up to 100 ms later (hints).
 //
 // Identity: the server id is made by EnsureIdentity and lives in the same
-// directory as vote and log. Who wipes the directory gets a new id with it, and
+// directory as vote and log. A server whose directory is wiped gets a new id with it, and
 // so a wiped server can never vote under its old id; a directory is refused
 // under any other id or cluster.
 //

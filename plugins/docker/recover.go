@@ -123,7 +123,7 @@ func hexadecimal(text string) bool {
 }
 
 // List names the tasks that have a directory here, and the containers with
-// this node's labels, whether this driver knows them or not. Who wants to be
+// this node's labels, whether this driver knows them or not. A caller that wants to be
 // rid of one recovers and destroys it.
 func (d *Driver) List(ctx context.Context) ([]driver.Handle, error) {
 	entries, err := os.ReadDir(d.home.dir)

@@ -387,7 +387,7 @@ func (d *Driver) Destroy(ctx context.Context, id driver.TaskID) error {
 }
 
 // List names the tasks that have a record on this node, whether this driver
-// knows them or not, and those whose record is gone while they run. Who wants to be rid of one recovers and destroys it.
+// knows them or not, and those whose record is gone while they run. A caller that wants to be rid of one recovers and destroys it.
 func (d *Driver) List(context.Context) ([]driver.Handle, error) {
 	entries, err := os.ReadDir(d.home.dir)
 	if err != nil {

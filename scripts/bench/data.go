@@ -238,7 +238,7 @@ func (b *bench) compare(ctx context.Context, name, from string, source func(dir 
 }
 
 // ratios reports how many times as fast as another way the store was, times
-// scale. Who comes first in a round is better off, or worse: so each ratio is of
+// scale. Whatever comes first in a round is better off, or worse: so each ratio is of
 // the sums of as many rounds in a row as there are ways, in which everybody was
 // first once.
 func ratios(rounds map[string][]time.Duration, other string, scale float64) (values []float64) {

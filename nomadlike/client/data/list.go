@@ -35,7 +35,7 @@ type File struct {
 // owner says who may read: a copy belongs to whom its source belongs to.
 type owner struct{ UID, GID int }
 
-// Listing is what a source consists of, in the order of paths. Who has made one
+// Listing is what a source consists of, in the order of paths. A caller that has made one
 // closes it.
 type Listing struct {
 	Bytes int64

@@ -101,7 +101,7 @@ func newGauge() *gauge {
 }
 
 // Current measures the node: its processors and memory, its devices and its
-// tasks. Who asks soon after another gets what the other got; keepRanks asks as
+// tasks. A caller soon after another gets what the other got; keepRanks asks as
 // long as tasks run, and devices are measured all the time. Any goroutine may call it; the answer is shared and
 // must not be changed.
 func (u *Usage) Current(ctx context.Context) (*structs.NodeUsage, error) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Workload shapes a synthetic trace. The zero value of a field means its
-// default. Who takes values from people refuses those above the bounds below.
+// default. A caller that takes values from people refuses those above the bounds below.
 type Workload struct {
 	Seed     uint64
 	Jobs     int // 10,000
