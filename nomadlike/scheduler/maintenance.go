@@ -23,10 +23,7 @@ func (p *pass) opensTo(e *entry, at int32, when, from structs.UnixNano) structs.
 	if when >= whenever {
 		return when
 	}
-	node, open := p.nodes.states[at].node, max(when, from)
-	for w := node.MaintenanceAgainst(e.job, open); w != nil; w = node.MaintenanceAgainst(e.job, open) {
-		open = w.End // later than before: a window that bars has not ended
-	}
+	open := p.nodes.states[at].node.OpensTo(e.job, max(when, from))
 	if from == p.now && open == max(when, from) {
 		return when
 	}

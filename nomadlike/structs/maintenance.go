@@ -14,7 +14,6 @@ const (
 	MaintenanceLengthMax = Duration(90 * 24 * time.Hour)  // from start to end
 	MaintenanceRunway    = Duration(1 * time.Hour)        // see NodeMaintenance.Bars
 	maintenanceForever   = time.Duration(1<<63 - 1)       // a run that nothing ends
-	maintenanceLatest    = UnixNano(1<<63 - 1)            // no time is later
 )
 
 // Maintenance is a window of time in which nodes take no work, because somebody
@@ -132,22 +131,28 @@ func (n *Node) MaintenanceAgainst(job *Job, at UnixNano) *NodeMaintenance {
 	return nil
 }
 
+// OpensTo returns the first time, from a time on, at which no window keeps the node
+// from taking a job.
+func (n *Node) OpensTo(job *Job, from UnixNano) UnixNano {
+	for w := n.MaintenanceAgainst(job, from); w != nil; w = n.MaintenanceAgainst(job, from) {
+		from = w.End // later than before: a window that bars has not ended
+	}
+	return from
+}
+
 // Bars reports whether a job that starts at a time could run into the window. One
 // with a time limit could if the limit ends after the start of the window. One
 // without could run for any time; but if it keeps checkpoints, and the window stops
 // what runs, it loses little, and is barred from MaintenanceRunway before the start
 // on only.
 func (w *NodeMaintenance) Bars(job *Job, at UnixNano) bool {
-	return at < w.End && w.endOf(job, at) > w.Start
+	from, to := w.Closed(job)
+	return from <= at && at < to
 }
 
-// endOf is until when a job that starts at a time is counted as running.
-func (w *NodeMaintenance) endOf(job *Job, at UnixNano) UnixNano {
-	span := job.MaintenanceSpan(w.KeepRunning)
-	if span == maintenanceForever || int64(at) > int64(maintenanceLatest)-int64(span) {
-		return maintenanceLatest
-	}
-	return at.Add(span)
+// Closed is from when on, and until when, the window bars a job.
+func (w *NodeMaintenance) Closed(job *Job) (from, to UnixNano) {
+	return w.Start - UnixNano(job.MaintenanceSpan(w.KeepRunning)) + 1, w.End
 }
 
 // MaintenanceSpan is how long a job is counted as running from its start on, as far
