@@ -55,12 +55,22 @@ func (f *Futures) fills(u *future) []bool {
 				l = &line{fair: f.fair(m.pool)}
 				lines[m.pool] = l
 			}
-			l.add(m.place, +1)
+			if !m.away {
+				l.add(m.place, +1)
+			}
 		}
 	}
-	done := int32(0)
+	done, opened := int32(0), false
 	for i := range u.turns {
 		t := &u.turns[i]
+		if !opened && t.at >= f.opening() {
+			opened = true
+			for k := range f.members[:f.queued] {
+				if m := &f.members[k]; m.away && !m.now && !m.stuck {
+					lines[m.pool].add(m.place, +1)
+				}
+			}
+		}
 		news := u.log[done:t.log]
 		done = t.log
 		for _, entry := range news {

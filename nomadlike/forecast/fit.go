@@ -131,7 +131,7 @@ func (h *helper) resources() {
 		}
 		if h.before.Verdict == VerdictNever {
 			all = append(all, s.node.FreeBeside(nil))
-		} else if s.nominatedFor == "" && fits(asksOf(s.node, spec.Devices), s.free.devices) {
+		} else if s.nominatedFor == "" && h.open(h.job, s.node) && fits(asksOf(s.node, spec.Devices), s.free.devices) {
 			all = append(all, s.free.Amount)
 		}
 	}

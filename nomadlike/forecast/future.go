@@ -63,6 +63,7 @@ type player struct {
 	again    []bool // members that wait again
 	back     int    // how many they are
 	reserved []scheduler.Reserved
+	step     int // of the windows, that comes next
 }
 
 // play follows future i for at most so much work, see WorkMax, and reports how
@@ -104,6 +105,7 @@ func (p *player) run(work int) int {
 				return took
 			}
 			p.advance(next)
+			took += p.maintain() / steppedPerWork
 		}
 		p.reached = p.at
 		if p.done() {
@@ -184,6 +186,7 @@ func (p *player) next() (structs.UnixNano, bool) {
 	if due, ok := p.board.Due(p.at); ok && !p.done() {
 		next = min(next, max(due, p.at+1))
 	}
+	next = min(next, p.nextStep())
 	return next, next != never
 }
 
@@ -200,7 +203,7 @@ func (p *player) stale(e end) bool {
 func (p *player) advance(next structs.UnixNano) {
 	until := next
 	if p.coarse {
-		until = max(next, p.windowEnd(next))
+		until = max(next, min(p.windowEnd(next), p.nextStep()-1))
 	}
 	count, past := int64(0), int64(0) // after next
 	for len(p.ends) > 0 && p.ends[0].at <= until {
@@ -213,7 +216,7 @@ func (p *player) advance(next structs.UnixNano) {
 		m := &p.members[p.occupancies[e.index].member]
 		p.live[p.occupancies[e.index].member] = 0
 		p.log = append(p.log, -e.index-1)
-		if p.done() {
+		if p.done() && p.step == len(p.steps) {
 			continue // nobody asks the board any more
 		}
 		if m.gang.Again && p.occupancies[e.index].placed == nil {
@@ -305,11 +308,7 @@ func (p *player) yield(k int32, g *structs.GangPlan) time.Duration {
 		if !known || p.live[v] == 0 {
 			continue
 		}
-		h := &p.occupancies[p.live[v]-1]
-		h.to, h.cut = max(p.at, h.from), true
-		p.log = append(p.log, -p.live[v])
-		p.live[v] = 0
-		p.queueAgain(v)
+		p.cutShort(v)
 		longest = max(longest, grace(p.members[v].job))
 	}
 	if longest == 0 {

@@ -22,9 +22,10 @@ type Futures struct {
 	queued          int              // of members, those that wait
 	only            int              // the one of them that is asked about; -1: all
 	found           map[structs.AttemptKey]int32
-	strict          bool      // nobody passes anybody in a pool's queue
-	reservationsMax int       // blocked gangs of a pool that have nodes reserved
-	coarse          bool      // ends that are close to each other count as one
+	strict          bool // nobody passes anybody in a pool's queue
+	reservationsMax int  // blocked gangs of a pool that have nodes reserved
+	coarse          bool // ends that are close to each other count as one
+	steps           []windowStep
 	shares          []float64 // by member and future
 	futures         []future
 	reservedLeft    int   // reserved nodes that may still be noted in turns
@@ -44,6 +45,7 @@ type member struct {
 	now      bool          // placed by a pass at now
 	wait     *structs.WaitReason
 	stuck    bool // nothing that futures know of lets it start
+	away     bool // its nodes are in maintenance: until some are open it is in nobody's way
 	// Of one that runs, or was placed at now:
 	gang scheduler.Running
 }
@@ -104,10 +106,12 @@ func prepare(in Input, now structs.UnixNano, seed uint64) *Futures {
 		if !m.now {
 			m.wait = f.base.Explain(m.subjob.JobID, m.subjob.Index)
 			m.stuck = hopeless(m.wait)
+			m.away = inMaintenance(m.wait)
 		}
 	}
 	settings.Quiet, settings.Alone = true, true
 	f.base.SetSettings(settings)
+	f.steps = windowSteps(f.base.Nodes(), now)
 	return f
 }
 
@@ -298,7 +302,7 @@ func (f *Futures) answer(samples []sample, about About) When {
 		w.Beyond = BeyondP90
 	}
 	point := p50
-	if f.in.Calibration != nil {
+	if f.in.Calibration != nil && !f.awaitsWindow(samples) {
 		point, p50, p90 = f.in.Calibration.Correct(about, waits, f.horizon.Sub(f.now))
 	}
 	p50 = min(max(p50, 0), HorizonMax)

@@ -157,36 +157,59 @@ func (n *newcomer) counts() (room, able int) {
 		if full && t.need.FitsBeside(s.node.FreeBeside(nil)) {
 			able++
 		}
-		if s.nominatedFor == "" && t.need.FitsBeside(s.free.Amount) && fits(t.asks, s.free.devices) {
+		if s.nominatedFor == "" && n.open(n.job, s.node) && t.need.FitsBeside(s.free.Amount) && fits(t.asks, s.free.devices) {
 			room++
 		}
 	}
 	return room, able
 }
 
-// timeLimit tries shorter limits, that let the job fit before the starts that
-// others keep. Only limits that such jobs seldom need are proposed.
+// timeLimit tries shorter limits: the longest that fit before windows of maintenance,
+// and else some that let the job fit before the starts that others keep. Only limits
+// that such jobs seldom need are proposed.
 func (h *helper) timeLimit() {
 	limit := h.job.TimeLimit.Std()
 	least := time.Duration(0)
-	if span := h.runtime(h.job, h.subjob); span != nil && span.P90 < h.job.TimeLimit {
+	if span := h.runtime(h.job, h.subjob); span != nil && (limit == 0 || span.P90 < h.job.TimeLimit) {
 		least = span.P90.Std()
+	}
+	for _, b := range h.beforeWindows() {
+		if b.limit < least || limit > 0 && b.limit >= limit {
+			continue
+		}
+		reason := structs.NewReason("forecast.help_time_limit_window",
+			"limit", structs.FormatDuration(structs.Duration(b.limit)), "start", b.start.Time().Truncate(time.Second).Format(time.RFC3339))
+		if !h.limitTo(b.limit, reason) {
+			continue
+		}
+		last := len(h.list) - 1
+		if h.list[last].P90.Add(b.limit) <= b.start {
+			return
+		}
+		h.list = h.list[:last] // it helps, but not by ending before the window
 	}
 	for _, part := range []time.Duration{2, 4, 8} {
 		shorter := (limit / part).Round(time.Minute)
 		if shorter < time.Minute || shorter < least || h.asIs.span > 0 && shorter >= h.asIs.span {
 			continue
 		}
-		job := *h.job
-		job.TimeLimit = structs.Duration(shorter)
-		n := *h.asIs
-		n.job, n.span = &job, shorter
-		if h.offer(Help{
-			Reason: *structs.NewReason("forecast.help_time_limit", "limit", structs.FormatDuration(job.TimeLimit)), Kind: HelpTimeLimit, TimeLimit: job.TimeLimit,
-		}, &n) {
+		if h.limitTo(shorter, structs.NewReason("forecast.help_time_limit", "limit", structs.FormatDuration(structs.Duration(shorter)))) {
 			return
 		}
 	}
+}
+
+// limitTo offers a time limit.
+func (h *helper) limitTo(limit time.Duration, reason *structs.Reason) bool {
+	job := *h.job
+	job.TimeLimit = structs.Duration(limit)
+	n := *h.asIs
+	n.job, n.span = &job, limit
+	if h.asIs.span > 0 {
+		n.span = min(limit, h.asIs.span)
+	}
+	n.closings = n.closingsFor()
+	return h.offer(Help{Reason: *reason, Kind: HelpTimeLimit, TimeLimit: job.TimeLimit}, &n)
 }
 
 // pools tries the other pools.

@@ -20,13 +20,15 @@ const (
 	HorizonMax = 366 * 24 * time.Hour
 	// WorkMax bounds the work of one look, over all its futures. A pass counts as
 	// one, with one more for each start and for each nodesPerWork nodes of the
-	// cluster; so do runningPerWork gangs that run at now, in each future. With
+	// cluster; so do runningPerWork gangs that run at now, in each future, and
+	// steppedPerWork nodes that a window of maintenance closes or opens. With
 	// 1,000 that wait and 1,000 that run it is far from being reached; with 100,000
 	// a look takes some seconds, and those far behind are told that they start
 	// later than what was reached.
 	WorkMax        = 250_000
 	nodesPerWork   = 400
 	runningPerWork = 5
+	steppedPerWork = 8
 	// futuresLeast is to how few futures a look with very many gangs is cut down.
 	futuresLeast = 8
 	// reservedMax bounds the nodes reserved for blocked gangs that are remembered, over all

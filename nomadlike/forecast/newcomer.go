@@ -336,7 +336,7 @@ func (f *Futures) machines(job *structs.Job, got *probe) []sample {
 			s.at = max(s.at, leaves)
 		}
 		if !s.open {
-			s.at = min(s.at.Add(stops), f.horizon)
+			s.at = min(f.opensTo(job, chosen, s.at.Add(stops)), f.horizon)
 		}
 		samples[k] = s
 	}

@@ -33,7 +33,9 @@ type newcomer struct {
 	place      int // in its pool's queue, among those that wait, from 1
 	tests      []test
 	behind     []bool // members that stand behind it
-	ahead      int    // members that wait before it in its queue
+	closings   []closing
+	ahead      int // members that wait before it in its queue
+	away       int // of them, those whose nodes are in maintenance at now
 	record     *structs.Project
 	quotaUsage structs.QuotaUsage // by its project at now; nil: nobody counts
 }
@@ -70,7 +72,9 @@ func (f *Futures) newcomerOf(job *structs.Job, subjob *structs.Subjob, spec int,
 	}
 	for i := range f.members[:f.queued] {
 		if m := &f.members[i]; m.pool == n.pool && !m.now && !m.stuck && !n.behind[i] {
-			n.ahead++
+			if n.ahead++; m.away {
+				n.away++
+			}
 		}
 	}
 	if self, ok := f.found[keyOf(subjob.JobID, subjob.Index)]; ok {
@@ -97,12 +101,14 @@ func (f *Futures) newcomerOf(job *structs.Job, subjob *structs.Subjob, spec int,
 			n.quotaUsage = usage.QuotaUsage
 		}
 	}
+	n.closings = n.closingsFor()
 	return n
 }
 
-// able reports whether a rank may stand on a node, whatever the node runs.
+// able reports whether a rank may stand on a node, whatever the node runs and whatever
+// windows close it for a while.
 func (f *Futures) able(job *structs.Job, spec structs.Resources, node *structs.Node) bool {
-	return feasible.Open(job, spec, node, f.base.Pool(node.PoolName()))
+	return feasible.Open(job, spec, openAgain(node), f.base.Pool(node.PoolName()))
 }
 
 func asksOf(node *structs.Node, requests []structs.DeviceRequest) []ask {
@@ -147,6 +153,9 @@ type scan struct {
 	state      []uint8 // by node: how much of a rank fits
 	count      [3]int  // of able nodes, by state
 	shut       []bool  // nominated for others that have not started yet
+	closed     []int8  // windows that bar it, by node
+	passed     int     // of the closings
+	opened     bool    // some nodes that were in maintenance at now are not any more
 	quotaUsage structs.QuotaUsage
 }
 
@@ -193,6 +202,11 @@ func (s *scan) through(index, from int) sample {
 
 // turn lets happen what happened in a turn before the newcomer had its chance.
 func (s *scan) turn(t *turn, news []int32) {
+	s.close(t.at)
+	if s.away > 0 && !s.opened && t.at >= s.opening() {
+		s.opened = true
+		s.before += s.away
+	}
 	for _, entry := range news {
 		if m := s.starter(s.future, entry); m != nil && m.pool == s.pool && !s.behind[s.future.occupancies[entry-1].member] {
 			s.before--
@@ -236,9 +250,11 @@ func (s *scan) comesLater(index int32) bool {
 func (s *scan) begin() {
 	sites := s.view.sites
 	if s.free == nil {
-		s.free, s.state, s.shut = make([]room, len(sites)), make([]uint8, len(sites)), make([]bool, len(sites))
+		s.free, s.state, s.shut, s.closed = make([]room, len(sites)), make([]uint8, len(sites)), make([]bool, len(sites)), make([]int8, len(sites))
 	}
-	s.count, s.before, s.later = [3]int{}, s.ahead, s.later[:0]
+	clear(s.closed)
+	s.passed = 0
+	s.count, s.before, s.opened, s.later = [3]int{}, s.ahead-s.away, false, s.later[:0]
 	s.absent = slices.Grow(s.absent[:0], len(s.future.occupancies))[:len(s.future.occupancies)]
 	clear(s.absent)
 	for at := range sites {
@@ -253,7 +269,7 @@ func (s *scan) begin() {
 func (s *scan) test(at int32) uint8 {
 	t, free := &s.tests[at], &s.free[at]
 	switch {
-	case s.shut[at] || !t.need.FitsBeside(free.Amount):
+	case s.shut[at] || s.closed[at] > 0 || !t.need.FitsBeside(free.Amount):
 		return fitsNone
 	case fits(t.asks, free.devices):
 		return fitsFull
@@ -280,16 +296,22 @@ func (s *scan) happen(entry int32) {
 		} else {
 			free.give(p)
 		}
-		if s.tests[p.at].able {
-			if now := s.test(p.at); now != s.state[p.at] {
-				s.count[s.state[p.at]]--
-				s.count[now]++
-				s.state[p.at] = now
-			}
-		}
+		s.look(p.at)
 	}
 	if s.quotaUsage != nil && s.members[h.member].job.Project == s.job.Project {
 		s.countQuota(h, parts, sign)
+	}
+}
+
+// look finds out anew how much of a rank fits on a node.
+func (s *scan) look(at int32) {
+	if !s.tests[at].able {
+		return
+	}
+	if now := s.test(at); now != s.state[at] {
+		s.count[s.state[at]]--
+		s.count[now]++
+		s.state[at] = now
 	}
 }
 

@@ -158,12 +158,14 @@ func (p *scenario) addNodes(c *Change) error {
 			before++
 		}
 	}
+	windows := p.windowsOfAll(node.PoolName())
 	for i := range c.Count {
 		number := strconv.Itoa(before + i + 1)
 		added := *node
 		added.ID = id + number
 		added.Name = node.Name + "+" + number
 		added.Status, added.Eligibility = structs.NodeReady, structs.NodeEligible
+		added.Maintenance = windows
 		p.board.PutNode(added.ID, &added, nil)
 	}
 	return nil
