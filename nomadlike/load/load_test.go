@@ -102,6 +102,11 @@ func TestPast(t *testing.T) {
 	sick.Devices[7].Healthy = false
 	drained := f.node("a4", "a800", 8)
 	drained.Eligibility = structs.NodeDraining
+	planned := f.node("a5", "a800", 8)
+	planned.Maintenance = []structs.NodeMaintenance{
+		{ID: "now", Start: before(150 * time.Minute), End: now.Add(30 * time.Minute), Begun: true},
+		{ID: "later", Start: now.Add(90 * time.Minute), End: now.Add(150 * time.Minute)},
+	}
 	f.node("c1", "cpu", 0)
 	f.node("c2", "cpu", 0)
 

@@ -151,6 +151,10 @@ func (h *history) siteOf(node *structs.Node) Site {
 		d := &node.Devices[i]
 		site.Down = append(site.Down, outages(of[aspectCard+d.ID], !d.Healthy, 0, 1)...)
 	}
+	for i := range node.Maintenance {
+		w := &node.Maintenance[i]
+		site.Down = append(site.Down, Outage{From: w.Start, To: w.End})
+	}
 	slices.SortFunc(site.Down, func(a, b Outage) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Cards, b.Cards))
 	})
