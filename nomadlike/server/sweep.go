@@ -98,7 +98,9 @@ func dueSweeps(snapshot *state.Snapshot, now structs.UnixNano) []dueSweep {
 			}})
 		}
 	}
-	due = append(due, dueMaintenance(snapshot, now)...)
+	for _, step := range DueMaintenance(snapshot, now) {
+		due = append(due, dueSweep{structs.CommandMaintenanceStep, step})
+	}
 	for token := range snapshot.JoinTokens() {
 		if token.ExpiresAt.Add(joinTokensKeptBy.Std()) < now {
 			due = append(due, dueSweep{structs.CommandJoinTokenDelete, &structs.JoinTokenDelete{ID: token.ID}})
@@ -126,10 +128,10 @@ func hasWork(snapshot *state.Snapshot, node *structs.Node) bool {
 	return false
 }
 
-// dueMaintenance begins the windows whose start has passed, again while there is
+// DueMaintenance begins the windows whose start has passed, again while there is
 // work on their nodes that should have stopped, and removes those that are over.
-func dueMaintenance(snapshot *state.Snapshot, now structs.UnixNano) []dueSweep {
-	var due []dueSweep
+func DueMaintenance(snapshot *state.Snapshot, now structs.UnixNano) []*structs.MaintenanceStep {
+	var due []*structs.MaintenanceStep
 	for _, window := range snapshot.Maintenance() {
 		step := structs.MaintenanceBegin
 		switch {
@@ -138,7 +140,7 @@ func dueMaintenance(snapshot *state.Snapshot, now structs.UnixNano) []dueSweep {
 		case window.Start > now, window.Begun && (window.KeepRunning || !coversWork(snapshot, &window)):
 			continue
 		}
-		due = append(due, dueSweep{structs.CommandMaintenanceStep, &structs.MaintenanceStep{ID: window.ID, Step: step}})
+		due = append(due, &structs.MaintenanceStep{ID: window.ID, Step: step})
 	}
 	return due
 }

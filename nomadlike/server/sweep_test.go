@@ -128,10 +128,9 @@ func TestDueMaintenance(t *testing.T) {
 	} {
 		var got []string
 		s.now = c.now
-		for _, due := range dueMaintenance(s.store.Snapshot(), c.now) {
-			step := due.body.(*structs.MaintenanceStep)
+		for _, step := range DueMaintenance(s.store.Snapshot(), c.now) {
 			got = append(got, step.ID+" "+string(step.Step))
-			s.apply(due.kind, due.body)
+			s.apply(structs.CommandMaintenanceStep, step)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("at %s (-want +got):\n%s", c.now.Time(), diff)

@@ -35,6 +35,7 @@ func (w *Cluster) checkCommitted(index uint64) {
 	}
 	w.checkPromises(snapshot)
 	w.checkSubjobs(snapshot)
+	w.checkWindows(snapshot)
 }
 
 // checkTime is what two states tell together. I2: the number of the newest
@@ -54,6 +55,7 @@ func (w *Cluster) checkTime(snapshot *state.Snapshot) {
 			}
 			if now.attempt > before.attempt {
 				w.noteGrowth(snapshot, s)
+				w.checkPlaced(snapshot, s)
 			}
 			if before.state.Terminal() {
 				w.fail("I10: %s/%d ended as %s and is %s", s.JobID, s.Index, before.state, now.state)

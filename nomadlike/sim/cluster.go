@@ -50,6 +50,8 @@ const (
 	PlantRewrittenLog   Planted = "a supervisor that comes back writes the newest log file anew"
 	PlantForgottenRange Planted = "a job is admitted without the least of its range of nodes"
 	PlantTimidGrowth    Planted = "the queue never starts a gang anew on more nodes"
+	PlantLateWindow     Planted = "a window of maintenance is taken to begin later than it was asked for"
+	PlantIdleSweep      Planted = "nobody begins windows of maintenance"
 )
 
 func (c Config) withDefaults() Config {
@@ -105,12 +107,14 @@ type Cluster struct {
 	people *people
 	healed bool
 
-	stood   map[attemptOf]standing      // how subjobs stood after the last entry
-	small   map[attemptOf]int           // ranks left of attempts with fewer than their job asked for
-	could   map[attemptOf]time.Duration // since when attempts could have more nodes
-	dice    *rand.Rand                  // of the logs
-	disk    string                      // a directory that holds the logs
-	streams []*stream
+	stood     map[attemptOf]standing      // how subjobs stood after the last entry
+	small     map[attemptOf]int           // ranks left of attempts with fewer than their job asked for
+	could     map[attemptOf]time.Duration // since when attempts could have more nodes
+	dice      *rand.Rand                  // of the logs
+	windows   []*window                   // of maintenance, in the order in which they were planned
+	operators *rand.Rand                  // dice of those who plan windows
+	disk      string                      // a directory that holds the logs
+	streams   []*stream
 }
 
 // origin is the wall clock at which every cluster begins.
@@ -120,6 +124,7 @@ const origin = structs.UnixNano(1_800_000_000_000_000_000)
 func New(config Config) *Cluster {
 	config = config.withDefaults()
 	w := &Cluster{config: config, rng: rand.New(rand.NewPCG(config.Seed, 0x6e6f6d61646c696b)), trace: newTraceHash()}
+	w.operators = rand.New(rand.NewPCG(config.Seed, 0x77696e646f7773))
 	w.dice = rand.New(rand.NewPCG(config.Seed, 0x6c6f6773))
 	w.stood, w.small = make(map[attemptOf]standing), make(map[attemptOf]int)
 	w.outcome = Outcome{Seed: config.Seed, Ended: make(map[structs.JobState]int)}
@@ -143,6 +148,7 @@ func Run(config Config) Outcome {
 	}
 	defer w.tidy()
 	w.people.begin()
+	w.planWindows()
 	for _, node := range w.nodes {
 		node.boot()
 		node.watchLease()

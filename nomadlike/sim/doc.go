@@ -12,7 +12,8 @@
 // is returned with the seed that shows it again. The logs of ranks are true files
 // in a temporary directory, written and read by the production code.
 // Some jobs give torchrun a range of nodes: they start with what is free, go on
-// without a rank, and start anew on more nodes once there is room.
+// without a rank, and start anew on more nodes once there is room. In some histories
+// operators plan windows of maintenance, move them and call them off.
 //
 // The log is an oracle: it never loses what it committed, but it may lose an
 // acknowledgement, commit after the proposer gave up, change its leader at any

@@ -248,6 +248,7 @@ func (l *leader) sweep() {
 	if len(expired) > 0 {
 		l.w.log.propose(structs.CommandJobLimits, "leader", &structs.JobLimits{Expired: expired}, func(structs.ApplyResult, error) {})
 	}
+	l.sweepWindows(snapshot)
 	now := l.w.now
 	if l.w.config.Break == PlantHastyFence {
 		l.fences.Step(snapshot, now-time.Hour)

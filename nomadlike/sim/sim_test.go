@@ -121,6 +121,8 @@ func TestCheckersSee(t *testing.T) {
 		{PlantEagerStop, "I26"},
 		{PlantForgottenRange, "I9"},
 		{PlantTimidGrowth, "I11"},
+		{PlantLateWindow, "I33"},
+		{PlantIdleSweep, "I33"},
 	}
 	for _, c := range cases {
 		t.Run(strings.TrimSuffix(c.invariant, ":")+" "+string(c.planted), func(t *testing.T) {
