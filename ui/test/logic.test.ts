@@ -145,6 +145,9 @@ test('the life of a job names the steps of its preparation, and what it was resu
     ['queued', 55, 60], ['precheck', 60, 61], ['preparing', 61, 63], ['resumed', 63, 100],
   ])
   expect(segments(0, [attempt(1, { placed_at: t(1), running_at: t(2) })], false, 9000, [], true).at(-1)).toMatchObject({ kind: 'resumed', attempt: 1 })
+  // A pause that lasts is no run; one that was over before the end is not told apart.
+  expect(segments(0, [attempt(1, { placed_at: t(1), running_at: t(2), paused_at: t(5) })], false, 9000).map((p) => [p.kind, p.from, p.to])).toEqual([['queued', 0, 1000], ['preparing', 1000, 2000], ['running', 2000, 5000], ['paused', 5000, 9000]])
+  expect(segments(0, [attempt(1, { placed_at: t(1), running_at: t(2), ending_at: t(7), ended_at: t(8), paused_at: t(5) })], true, 9000).map((p) => p.kind)).toEqual(['queued', 'preparing', 'running', 'stopping'])
 })
 
 test('a name on the wall keeps its end', () => {

@@ -39,15 +39,15 @@ export function Compare() {
   const [params, setParams] = useSearchParams()
   const text = params.get('job') ?? ''
   const ids = useMemo(() => [...new Set(text.split(',').filter(Boolean))].slice(0, sidesMax), [text])
-  const list = ids.map(part).join(',')
   useTitle(t('compare.title'))
   const details = useQueries({ queries: ids.map((id) => ({ queryKey: ['job', id], queryFn: ({ signal }: { signal: AbortSignal }) => get<JobDetail>('/v1/jobs/' + part(id), signal) })) })
   const jobs = useMemo(() => details.flatMap((one) => one.data ?? []), [details])
+  const list = jobs.map((job) => part(job.job.id ?? '')).join(',') // the address may have names
   const batch = ids.length === 1 && jobs[0]?.job.type === 'batch' ? jobs[0] : undefined
   const live = jobs.some((job) => !endedStates.includes(job.state))
   const diffs = useQueries({ queries: ids.slice(1).map((id) => ({ queryKey: ['job', id, 'diff', ids[0]], queryFn: ({ signal }: { signal: AbortSignal }) => get<JobDiff>(`/v1/jobs/${part(id)}/diff?with=${part(ids[0]!)}`, signal) })) })
   const fields = useMemo(() => comparedOf(diffs.map((one) => one.data)), [diffs])
-  const found = useQuery({ queryKey: ['results', '', list], enabled: ids.length > 0 && !batch, refetchInterval: live ? every : false, queryFn: ({ signal }) => get<JobResults>('/v1/job-results?job=' + list, signal) })
+  const found = useQuery({ queryKey: ['results', '', list], enabled: jobs.length > 0 && jobs.length === ids.length && !batch, refetchInterval: live ? every : false, queryFn: ({ signal }) => get<JobResults>('/v1/job-results?job=' + list, signal) })
   const own = useQuery({ queryKey: ['job', batch?.job.id ?? '', 'results'], enabled: !!batch, refetchInterval: live ? every : false, queryFn: ({ signal }) => get<JobMetrics>(`/v1/jobs/${part(batch!.job.id ?? '')}/metrics?points=1`, signal) })
   const subjobs = useQuery({ ...subjobsQuery(batch?.job.id ?? ''), enabled: !!batch })
   const sides = useMemo((): Side[] => {

@@ -18,11 +18,12 @@ import { timelineQuery } from '../parts/lists'
 import { endsOf, type Ends } from '../parts/mine'
 import { JobLink } from '../parts/places'
 import { ShareButton } from '../parts/share'
+import { countsText } from '../parts/strip'
 import { endedStates, Failed, failing, Loading, PriorityTag, StateTag, useNow, useTitle } from '../parts/states'
 import { Training } from '../parts/training'
 import { Figures } from '../parts/usage'
 import { useRights } from '../rights'
-import type { Allocation, AllocationList, Attempt, AttemptList, EventList, JobDetail, JobForecast, JobMetrics, Subjob } from '../types'
+import type { Allocation, AllocationList, Attempt, AttemptList, EventList, JobDetail, JobForecast, JobMetrics, JobState, Subjob } from '../types'
 import { AttemptLogs } from './job/attemptlogs'
 import { Attempts, Checkpoints, SideBySide } from './job/attempts'
 import { Commands } from './job/commands'
@@ -128,6 +129,7 @@ function Truth({ detail, standing, ranks, newest, forecast, ends, step }: { deta
   const start = forecast?.starts?.find((one) => one.subjob === (standing?.index ?? 0)) ?? forecast?.starts?.[0]
   return (
     <p className="truth">
+      {(detail.subjobs ?? []).length > 1 && t('truth.counts', { counts: countsText(t, detail.counts as Partial<Record<JobState, number>> | null) })}
       {truth(t, detail, standing, ranks, newest, now, step, start)}
       {ends?.p50 ? <> <strong>{t('truth.ends', { ends: endsText(t, ends, now) })}</strong></> : null}
     </p>

@@ -335,7 +335,7 @@ function useColumns(chosen: string[], opened: Opened, toggle: (id: string) => vo
     }
     const columns: Column<Row>[] = [
       {
-        key: 'name', title: t('jobs.name'), width: 260, grows: true, compare: (a, b) => a.job.name.localeCompare(b.job.name),
+        key: 'name', title: t('jobs.name'), width: innerWidth < 800 ? 176 : 260, grows: true, compare: (a, b) => a.job.name.localeCompare(b.job.name),
         cell: ({ job, subjob }) => {
           if (subjob) return <span className="two sub"><a href={`/jobs/${job.id}?subjob=${subjob.index}`}>{t('jobs.subjob')} {subjob.index}</a><br /><small title={why({ id: '', job, subjob })}>{why({ id: '', job, subjob })}</small></span>
           const link = <><a href={'/jobs/' + job.id}>{job.name}</a>{job.vip && <> <span className="tag tone-good">VIP</span></>}{tagsOf(job, find, t)}</>
@@ -344,7 +344,7 @@ function useColumns(chosen: string[], opened: Opened, toggle: (id: string) => vo
           return job.subjobs > 1 ? <span className="two"><button type="button" className="fold" aria-expanded={opened.has(job.id)} aria-label={t('jobs.open_batch')} onClick={() => toggle(job.id)}>{opened.has(job.id) ? '▾' : '▸'}</button>{link}{second}</span> : <span className="two">{link}{second}</span>
         },
       },
-      { key: 'state', title: t('jobs.state'), width: 130, compare: (a, b) => jobStates.indexOf(a.job.state) - jobStates.indexOf(b.job.state), cell: ({ job, subjob }) => <>{stateTag((subjob ?? job).state, t)}{!subjob && job.subjobs > 1 && <span className="quiet"> {progress(job)}</span>}</> },
+      { key: 'state', title: t('jobs.state'), width: 138, compare: (a, b) => jobStates.indexOf(a.job.state) - jobStates.indexOf(b.job.state), cell: ({ job, subjob }) => <>{stateTag((subjob ?? job).state, t)}{!subjob && job.subjobs > 1 && <span className="quiet"> {progress(job)}</span>}</> },
       { key: 'project', title: t('jobs.project'), width: 110, compare: (a, b) => a.job.project.localeCompare(b.job.project), cell: (row) => text(row, row.job.project) },
       { key: 'user', title: t('jobs.user'), width: 100, compare: (a, b) => (a.job.user ?? '').localeCompare(b.job.user ?? ''), cell: (row) => text(row, row.job.user) },
       { key: 'type', title: t('jobs.type'), width: 100, cell: (row) => text(row, t('type.' + row.job.type, row.job.type)) },

@@ -99,7 +99,7 @@ function DeviceTable({ node }: { node: NodeDetail }) {
         <Table<DeviceState> label={t('node.use')} idOf={(d) => d.id} least={1100} rows={c.devices ?? []} unfold={(d) => <CardDetail node={node} card={d} />}
           columns={[
             { title: t('node.card'), width: 60, cell: (d) => name(d) },
-            { title: t('node.model'), cell: (d) => d.model || d.kind },
+            { title: t('node.model'), width: 200, cell: (d) => d.model || d.kind },
             { title: t('figures.card'), width: 100, cell: (d) => gaugeText(d.gauges, 'utilization_ratio') },
             { title: t('figures.card_memory'), cell: (d) => cardMemory(d.gauges, d.memory) },
             { title: t('figures.temperature'), width: 100, cell: (d) => gaugeText(d.gauges, 'temperature_celsius') },

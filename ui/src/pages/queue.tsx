@@ -62,7 +62,7 @@ export function QueuePage() {
         loading={queue.isPending}
         rows={queue.data ?? []}
         page={50}
-        least={1200}
+        least={1060}
         unfold={(entry) => <Entry entry={entry} />}
         empty={t('queue.empty')}
         rowProps={(entry) => ({
@@ -82,7 +82,7 @@ export function QueuePage() {
           { wide: true, title: t('queue.asks'), cell: (e) => t('short.nodes', { count: e.nodes }) + (e.devices ? ' ' + t('short.cards', { count: e.devices }) : '') },
           { wide: true, title: t('queue.waits'), cell: (e) => since(e.queued_at, null, now) },
           { wide: true, title: t('queue.starts'), cell: (e) => (e.forecast ? <WordTag tone={e.forecast.verdict === 'now' ? 'good' : e.forecast.verdict === 'later' ? 'plain' : e.forecast.verdict === 'never' ? 'bad' : 'busy'}>{startText(t, e.forecast, now)}</WordTag> : '–') },
-          { wide: true, title: t('queue.reason'), width: 240, cell: (e) => reasonText(e.wait) },
+          { wide: true, title: t('queue.reason'), width: 300, cell: (e) => reasonText(e.wait) },
           { wide: true, title: t('queue.holders'), cell: (e) => <Holders holders={e.holders?.length ? e.holders : e.awaits} /> },
         ]}
       />

@@ -38,7 +38,7 @@ export function Servers() {
           { title: t('servers.name'), cell: (s) => s.name || s.id },
           { title: t('node.addr'), cell: (s) => s.addr },
           { title: t('servers.role'), cell: (s) => (s.leader ? <WordTag tone="good">{t('servers.leader')}</WordTag> : s.voter ? t('servers.voter') : t('servers.nonvoter')) },
-          { title: t('job.status'), cell: (s) => <WordTag tone={s.healthy ? 'good' : 'bad'}>{t(s.healthy ? 'servers.ok' : 'servers.bad')}</WordTag> },
+          { title: t('job.status'), cell: (s) => <><WordTag tone={s.healthy ? 'good' : 'bad'}>{t(s.healthy ? 'servers.ok' : 'servers.bad')}</WordTag>{s.backup_failed && <><br /><span className="tone-busy">{t('servers.backup_failed', { reason: s.backup_failed })}</span></>}{s.disk_full && <><br /><span className="tone-bad">{t('servers.disk_full')}</span></>}</> },
           { title: t('servers.gossip'), cell: (s) => s.status && t('servers.gossip_' + s.status, s.status) },
           { title: t('cluster.version'), cell: (s) => version(s.id) },
         ]} />

@@ -87,13 +87,13 @@ export function Files({ id, name, subjob, allocs, live }: { id: string; name: st
           label={t('files.tab')}
           idOf={(entry) => entry.name}
           page={100}
-          least={480}
+          least={440}
           empty={t('files.empty')}
           rows={rows}
           columns={[
             { title: t('jobs.name'), cell: show, compare: (a, b) => (a.name < b.name ? -1 : 1) },
-            { title: t('files.size'), width: 130, right: true, cell: (entry) => (plain(entry) ? size(entry.size) : '–'), compare: (a, b) => (plain(a) ? a.size : -1) - (plain(b) ? b.size : -1) },
-            { title: t('files.modified'), width: 190, cell: (entry) => dateTime(entry.modified, true), compare: (a, b) => Date.parse(a.modified ?? '') - Date.parse(b.modified ?? '') },
+            { title: t('files.size'), width: 100, right: true, cell: (entry) => (plain(entry) ? size(entry.size) : '–'), compare: (a, b) => (plain(a) ? a.size : -1) - (plain(b) ? b.size : -1) },
+            { title: t('files.modified'), width: 170, cell: (entry) => dateTime(entry.modified, true), compare: (a, b) => Date.parse(a.modified ?? '') - Date.parse(b.modified ?? '') },
           ]}
         />
       )}

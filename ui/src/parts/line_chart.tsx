@@ -56,8 +56,15 @@ export default function LineChart({ label, x, lines, time = false, unit = '', lo
   useEffect(() => {
     const ink = dark ? '#d7dbe0' : '#23272c'
     const grid = { stroke: dark ? '#2a2f36' : '#e3e6ea', width: 1 }
-    // Labels of values need as much room as the longest of them.
-    const room = (u: uPlot, values: string[] | null) => (values ?? []).reduce((most, value) => Math.max(most, u.ctx.measureText(value).width / devicePixelRatio), 24) + 18
+    // Labels of values need as much room as the longest of them, in the letters that
+    // they are drawn with: the drawing may have others set.
+    const room = (u: uPlot, values: string[] | null) => {
+      u.ctx.save()
+      u.ctx.font = `${12 * devicePixelRatio}px system-ui`
+      const most = (values ?? []).reduce((most, value) => Math.max(most, u.ctx.measureText(value).width / devicePixelRatio), 24)
+      u.ctx.restore()
+      return most + 18
+    }
     plot.current = new uPlot(
       {
         width,
@@ -75,8 +82,8 @@ export default function LineChart({ label, x, lines, time = false, unit = '', lo
           }],
         },
         axes: [
-          { stroke: ink, grid, ticks: grid, label: xLabel ?? (time ? undefined : t('curves.step')), labelSize: 16, labelFont: '12px system-ui', size: 30, space: 64, values: (_: uPlot, ticks: number[]) => ticks.map((v) => (time ? clockText(v, ticks.some((tick) => tick % 60 !== 0)) : Number.isInteger(v) ? v.toLocaleString('en') : '')) },
-          { stroke: ink, grid, ticks: grid, size: (u, values) => Math.ceil(room(u, values)), space: 34, values: (_, ticks) => ticks.map((v) => (v === null ? '' : say(v))) },
+          { stroke: ink, grid, ticks: grid, label: xLabel ?? (time ? undefined : t('curves.step')), labelSize: 16, labelFont: '12px system-ui', font: '12px system-ui', size: 30, space: 64, values: (_: uPlot, ticks: number[]) => ticks.map((v) => (time ? clockText(v, ticks.some((tick) => tick % 60 !== 0)) : Number.isInteger(v) ? v.toLocaleString('en') : '')) },
+          { stroke: ink, grid, ticks: grid, font: '12px system-ui', size: (u, values) => Math.ceil(room(u, values)), space: 34, values: (_, ticks) => ticks.map((v) => (v === null ? '' : say(v))) },
         ],
         series: [{ value: (_: uPlot, at: number | null) => (at === null ? '–' : time ? clockText(at, true) : short(at)), label: time ? t('curves.time') : t('curves.step') }, ...lines.map((line, i) => ({ label: line.name, stroke: colours[i % colours.length]!, width: 1.5, dash: dashes?.[i], spanGaps: true, value: (_: uPlot, v: number | null) => (v === null ? '–' : say(v)) }))],
       },

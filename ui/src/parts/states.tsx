@@ -32,8 +32,8 @@ export function stateTag(state: JobState, t: TFunction) {
   )
 }
 
-// WordTag is a word with one of the colours good, busy, bad and plain.
-export function WordTag({ tone, children, title }: { tone: 'good' | 'busy' | 'bad' | 'plain'; children: React.ReactNode; title?: string }) {
+// WordTag is a word with one of the colours good, run, busy, bad and plain.
+export function WordTag({ tone, children, title }: { tone: 'good' | 'run' | 'busy' | 'bad' | 'plain'; children: React.ReactNode; title?: string }) {
   return <span className={'tag tone-' + tone} title={title || undefined}>{children}</span>
 }
 

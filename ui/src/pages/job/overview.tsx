@@ -59,7 +59,7 @@ export function Overview(known: Known) {
         </Cause>
       )}
       {detail.state === 'queued' && !shared && <ForecastCard id={full} spec={detail.job} forecast={forecast} holders={forecast?.holders} subjob={subjob} ends={holderEnds} may={may} told />}
-      <section className="card" aria-label={t('job.timeline')}><h2>{t('job.timeline')}</h2><Strip detail={detail} attempts={attempts} events={events} queuedAt={standing?.queued_at} ends={ends} /></section>
+      <section className="card" aria-label={t('job.timeline')}><h2>{t('job.timeline')}</h2><Strip detail={detail} attempts={attempts} events={events} standing={standing} ends={ends} /></section>
       <FaultStories id={full} name={detail.job.name} subjob={subjob} enabled={!shared && faulted} />
       {open && !shared && <RankPanel key={open.id} id={id} detail={detail} alloc={open} attempt={newest} events={events} logs={logs} env={env} live={live} />}
       <div className="cards">

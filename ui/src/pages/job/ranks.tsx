@@ -20,7 +20,7 @@ import { History } from './story'
 
 const LineChart = lazy(() => import('../../parts/line_chart'))
 
-const tones: Record<string, 'good' | 'busy' | 'bad' | 'plain'> = { running: 'good', complete: 'good', failed: 'bad', lost: 'bad', killed: 'plain', pending: 'plain', preparing: 'busy', prepared: 'busy' }
+const tones: Record<string, 'good' | 'run' | 'busy' | 'bad' | 'plain'> = { running: 'run', complete: 'good', failed: 'bad', lost: 'bad', killed: 'plain', pending: 'plain', preparing: 'run', prepared: 'run' }
 
 // Ranks lists the ranks of an attempt; each leads to what is known of it.
 export function Ranks({ ranks, error, open, failed }: { ranks: Allocation[]; error: unknown; open?: number; failed?: string }) {

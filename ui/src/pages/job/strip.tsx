@@ -5,10 +5,10 @@ import { pointAt, usePointed } from '../../parts/cursor'
 import { endsText } from '../../parts/jobrow'
 import type { Ends } from '../../parts/mine'
 import { endedStates, useNow } from '../../parts/states'
-import type { Attempt, Event, JobDetail } from '../../types'
+import type { Attempt, Event, JobDetail, Subjob } from '../../types'
 
 export interface Segment {
-  kind: 'queued' | 'precheck' | 'data' | 'image' | 'preparing' | 'running' | 'resumed' | 'stopping'
+  kind: 'queued' | 'precheck' | 'data' | 'image' | 'preparing' | 'running' | 'resumed' | 'paused' | 'stopping'
   from: number
   to: number
   attempt: number
@@ -48,7 +48,9 @@ export function segments(submitted: number, attempts: Attempt[], ended: boolean,
     for (const [step, until] of stepEnds(a.number, events)) add(step, Math.min(until, ready), a.number)
     add('preparing', ready, a.number)
     const why = { outcome: a.outcome, cause: reasonText(a.cause) }
-    add(saved ? 'resumed' : 'running', ending, a.number, why)
+    const paused = a.ended_at ? 0 : millis(a.paused_at)
+    add(saved ? 'resumed' : 'running', paused || ending, a.number, why)
+    if (paused) add('paused', ending, a.number, why)
     saved ||= !!a.checkpoint_at
     add('stopping', end, a.number, why)
   }
@@ -76,11 +78,12 @@ export function marksOf(from: number, to: number): number[] {
 
 // Strip is the life of a subjob in scale, a row for each attempt: solid what was,
 // hatched what is foreseen.
-export function Strip({ detail, attempts, events, queuedAt, ends }: { detail: JobDetail; attempts: Attempt[]; events: Event[]; queuedAt?: string | null; ends?: Ends }) {
+export function Strip({ detail, attempts, events, standing, ends }: { detail: JobDetail; attempts: Attempt[]; events: Event[]; standing?: Subjob; ends?: Ends }) {
   const { t } = useTranslation()
   const now = useNow(5000)
   const at = usePointed()
-  const parts = segments(millis(detail.job.submitted_at) || millis(queuedAt), attempts, endedStates.includes(detail.state), now, events, !!detail.job.resume)
+  const ended = endedStates.includes(standing?.state ?? detail.state) // a subjob may be over before its job
+  const parts = segments(millis(detail.job.submitted_at) || millis(standing?.queued_at), attempts, ended, now, events, !!detail.job.resume)
   const runs = (p: Segment) => p.kind === 'running' || p.kind === 'resumed'
   const look = (p: Segment) => (runs(p) && (p.outcome === 'failed' || p.outcome === 'lost') ? 'fault' : runs(p) && p.outcome === 'succeeded' ? 'done' : p.kind)
   const text = (p: Segment) => `${t('segment.' + p.kind)} ${span(p.to - p.from)}` + (p.kind !== 'queued' ? ` · ${t('job.attempt', { number: p.attempt })}` : '') + (p.outcome ? ` · ${t('outcome.' + p.outcome, p.outcome)}` : '') + (p.cause ? ` · ${p.cause}` : '')
@@ -89,7 +92,7 @@ export function Strip({ detail, attempts, events, queuedAt, ends }: { detail: Jo
   const shown = parts.filter((p) => numbers.includes(p.attempt))
   const from = shown[0]!.from
   const last = shown.at(-1)!.to
-  const foreseen = ends?.p50 && ends.p50 > last ? ends.p50 : 0
+  const foreseen = !ended && ends?.p50 && ends.p50 > last ? ends.p50 : 0
   const to = Math.max(last, foreseen, from + 1)
   const left = (time: number) => `${((time - from) / (to - from)) * 100}%`
   const place = (a: number, b: number) => ({ left: left(a), width: `max(${((b - a) / (to - from)) * 100}%, 3px)` })

@@ -35,8 +35,9 @@ export function truth(t: TFunction, detail: JobDetail, standing: Subjob | undefi
       return t('truth.running', { time: since(detail.started_at, null, now), where, attempt: newest?.number ?? detail.attempt }) + (step === undefined ? '' : t('truth.step', { step })) + saved + limit + throttle + (tail || t('truth.no_faults'))
     }
     case 'paused':
+      return t('truth.paused', { where }) + (newest?.paused_at ? t('truth.paused_since', { time: clock(newest.paused_at, now), length: since(newest.paused_at, null, now) }) : '') + (reason ? t('truth.because', { reason }) : '') + tail
     case 'stopping':
-      return t('truth.' + detail.state, { reason, where }) + tail
+      return t('truth.stopping', { reason, where }) + tail
     default:
       return (
         t('truth.' + detail.state, { time: clock(detail.finished_at, now), took: since(detail.started_at, detail.finished_at, now), code: detail.exit_code }) +

@@ -1,4 +1,4 @@
-import { useId, useRef, useState, type ReactNode } from 'react'
+import { useEffect, useId, useRef, useState, type ReactNode } from 'react'
 
 export interface Tab {
   key: string
@@ -14,6 +14,10 @@ export function Tabs({ label, tabs, active, change }: { label: string; tabs: Tab
   const [at, setAt] = useState('')
   const shown = tabs.find((tab) => tab.key === active)
   const reached = tabs.find((tab) => tab.key === at) ?? shown ?? tabs[0]
+  useEffect(() => { // on a phone the open one may be beside the screen
+    const name = list.current?.querySelector<HTMLElement>('[aria-selected=true]')
+    if (list.current && name) list.current.scrollLeft = name.offsetLeft + name.offsetWidth - list.current.offsetLeft - list.current.clientWidth
+  }, [active])
   const move = (event: React.KeyboardEvent) => {
     const here = tabs.findIndex((tab) => tab.key === reached?.key)
     const to = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: tabs.length - 1 }[event.key]
