@@ -2,9 +2,10 @@
 # Builds the web pages that the binary carries, into ui/dist/app, and with
 # --test checks and tests them: types, components, a person's day in Chromium
 # against the real agent, and one on a cluster of three machines. Needs Node
-# 20.19 or newer and, for the modules, the npm registry once. Can be run twice.
+# 20.19 or newer and, for the modules, the npm registry once. Can be run twice. With
+# --pages it also installs the browser that draws them, and tests nothing.
 #
-#   scripts/ui.sh [--test]
+#   scripts/ui.sh [--test | --pages]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,13 +24,19 @@ run npm run --silent check
 run npm run --silent build
 scripts=$(find dist/app/assets -name '*.js.gz' -printf '%s\n' | awk '{ sum += $1 } END { print int(sum / 1024) }')
 echo "ui: $scripts KiB of packed scripts in ui/dist/app"
+browser() {
+  [[ -x /usr/bin/chromium && -d /usr/share/fonts/opentype/noto ]] || run scripts/packages.sh chromium fonts-noto-cjk fonts-dejavu-core
+}
+if [[ "${1:-}" == --pages ]]; then
+  cd ..
+  browser
+  run make --no-print-directory docs
+fi
 $test || exit 0
 
 run npm test --silent
 cd ..
-if [[ ! -x /usr/bin/chromium ]]; then
-  run scripts/packages.sh chromium fonts-noto-cjk
-fi
+browser
 run make build
 cd ui
 run npm run --silent browser -- --binary ../bin/nomadlike

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"io"
 	"sync"
 	"time"
 
@@ -28,11 +29,12 @@ type FakeReplica struct {
 	}
 }
 
-// NewFakeReplica makes a replica of a founded cluster, at a time. Close ends it.
-func NewFakeReplica(now time.Time) (*FakeReplica, error) {
+// NewFakeReplica makes a replica of a founded cluster, at a time, whose ids come from
+// random. Close ends it.
+func NewFakeReplica(now time.Time, random io.Reader) (*FakeReplica, error) {
 	f := new(FakeReplica)
 	f.mu.now = now
-	opened, err := server.OpenFake(state.New(), f.Now)
+	opened, err := server.OpenFake(state.New(), f.Now, random)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +118,7 @@ func (f *FakeReplica) Schedule(ctx context.Context) error {
 		if err != nil || len(plan.Gangs)+len(plan.Waits) == 0 {
 			return err
 		}
-		if _, _, err := f.Submit(ctx, structs.CommandPlan, "fake", &plan); err != nil || len(plan.Gangs) == 0 {
+		if _, _, err := f.Submit(ctx, structs.CommandPlan, "server", &plan); err != nil || len(plan.Gangs) == 0 {
 			return err
 		}
 	}

@@ -34,7 +34,7 @@ type keyless struct{ Keys }
 
 func newHarness(t *testing.T) *harness {
 	t.Helper()
-	replica, err := NewFakeReplica(time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC))
+	replica, err := NewFakeReplica(time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}

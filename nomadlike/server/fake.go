@@ -2,7 +2,7 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -15,8 +15,9 @@ import (
 // OpenFake makes a server that leads and has no duties, for tests of what asks one.
 // Its log is in memory and applies to store at once; nothing is scheduled, swept or
 // foreseen but on request, so the state changes by nothing but what is submitted.
-// Peers and nodes have no address. Close ends looks into the future.
-func OpenFake(store *state.Store, now func() time.Time) (*Server, error) {
+// Peers and nodes have no address. Ids come from random. Close ends looks into the
+// future.
+func OpenFake(store *state.Store, now func() time.Time, random io.Reader) (*Server, error) {
 	const id = "fake"
 	log, err := consensus.NewSequencer().Add(id, NewMachine(store))
 	if err != nil {
@@ -24,7 +25,7 @@ func OpenFake(store *state.Store, now func() time.Time) (*Server, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s, err := assemble(ctx, cancel, Config{
-		ID: id, Name: id, Store: store, Log: log, Peers: NewFakePeers().For(id), Now: now, Rand: rand.Reader, Logger: slog.New(slog.DiscardHandler),
+		ID: id, Name: id, Store: store, Log: log, Peers: NewFakePeers().For(id), Now: now, Rand: random, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		cancel()
