@@ -43,6 +43,7 @@ const pages = [
   { name: 'batch', path: '/jobs/ocr-sweep', shown: '.truth' },
   { name: 'create', path: '/jobs/new', shown: '.verdict' },
   { name: 'clone', path: '/jobs/new?clone=vit-l-pretrain', shown: '.verdict' },
+  { name: 'vip', path: '/vip', shown: 'main table, main .card' },
   { name: 'compare', path: '/compare?job=resnet-ab-1,resnet-ab-2,resnet-ab-3', shown: 'table' },
   { name: 'queue', path: '/queue', shown: 'main table' },
   { name: 'cards', path: '/cluster', shown: '.wall canvas' },
