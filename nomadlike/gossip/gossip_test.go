@@ -481,14 +481,19 @@ func TestAServerFindsThePeersOfItsLog(t *testing.T) {
 	})
 }
 
-// Servers that stop in order and come back find each other though the last to
-// stop saw all others leave, and though the log knows a port where nobody is: the
-// log's servers are remembered, with the protocol that they told.
-func TestServersThatAllStoppedFindEachOther(t *testing.T) {
+// A cluster that stops in order, servers first, and comes back finds itself again
+// though those that stopped last saw the others leave, and though the log knows a
+// port where nobody is: servers are remembered, with the protocol that they told.
+func TestAClusterThatStoppedInOrderFindsItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCluster(t)
 		directory := t.TempDir()
 		config := func(number int) Config {
+			if number == 4 {
+				c := w.config(number, roleClient)
+				c.Known = KnownFile(filepath.Join(directory, c.Name))
+				return c
+			}
 			c := w.config(number, roleServer)
 			c.Known = KnownFile(filepath.Join(directory, c.Name))
 			c.Meta.Protocol = 7
@@ -497,18 +502,19 @@ func TestServersThatAllStoppedFindEachOther(t *testing.T) {
 			}
 			return c
 		}
-		for number := 1; number <= 3; number++ {
+		for number := 1; number <= 4; number++ {
 			w.open(config(number))
 		}
-		w.within(5*time.Second, "all see all", w.allSee("s1 alive", "s2 alive", "s3 alive"))
+		everybody := []string{"n4 alive", "s1 alive", "s2 alive", "s3 alive"}
+		w.within(5*time.Second, "all see all", w.allSee(everybody...))
 		time.Sleep(2 * rememberInterval)
 		w.network.Cut(hostNamed(1), hostNamed(2)) // so these two remember each other, and both look for one another
-		for _, name := range []string{"s1", "s2", "s3"} {
+		for _, name := range []string{"s1", "s2", "s3", "n4"} {
 			if err := w.members[name].Leave(soon(t)); err != nil {
 				t.Fatal(err)
 			}
 			w.crash(name)
-			if name == "s2" {
+			if name != "s1" {
 				time.Sleep(2 * rememberInterval) // the third sees both leave, and writes
 			}
 		}
@@ -516,7 +522,7 @@ func TestServersThatAllStoppedFindEachOther(t *testing.T) {
 		if known, err := KnownFile(filepath.Join(directory, "s3")).Load(); err != nil || len(known) != 2 {
 			t.Errorf("s3, the last, remembers %+v %v", known, err)
 		}
-		for number := 1; number <= 3; number++ {
+		for number := 1; number <= 4; number++ {
 			c := config(number)
 			c.Seeds = nil
 			w.open(c)
@@ -529,7 +535,7 @@ func TestServersThatAllStoppedFindEachOther(t *testing.T) {
 				time.Sleep(3 * time.Second)
 			}
 		}
-		w.within(rejoinFirstMax+2*rememberInterval, "all see all again", w.allSee("s1 alive", "s2 alive", "s3 alive"))
+		w.within(rejoinFirstMax+2*rememberInterval, "all see all again", w.allSee(everybody...))
 	})
 }
 

@@ -31,7 +31,9 @@ func (g *Gossip) stayJoined(ctx context.Context) {
 			}
 		}
 		if now := time.Now(); !now.Before(next) {
-			g.table.prune(now)
+			if left := g.table.prune(now); len(left) > 0 {
+				known = g.forget(known, left)
+			}
 			// Nobody missing: all is well, or this is the cluster's first agent.
 			missing, complete := g.missing(known)
 			if len(missing) > 0 && g.rejoin(ctx, missing) {
@@ -132,36 +134,49 @@ func (g *Gossip) load() []KnownServer {
 	return servers[:min(len(servers), knownMax)]
 }
 
-// remember brings the list of known servers up to date: those that are
-// members stay or come, also dead ones, those that left in order go. A server of
-// the log that left stays too: it was stopped, to come back, and the last to stop
-// would come back without anybody to look for.
+// remember brings the list of known servers up to date: those that are members
+// stay or come. So do those that are dead, or left: they may have been stopped to
+// come back, and an agent that forgot them would start again with nobody to look
+// for. See forget.
 func (g *Gossip) remember(known []KnownServer) []KnownServer {
 	updated := slices.Clone(known)
-	var peers map[string]string
-	if g.peers != nil {
-		peers = g.peers()
-	}
 	for _, member := range g.table.list() {
 		if member.ID == g.table.self || member.Meta.Role != roleServer {
 			continue
 		}
 		at := slices.IndexFunc(updated, func(s KnownServer) bool { return s.ID == member.ID })
-		_, ofLog := peers[member.ID]
 		told := KnownServer{ID: member.ID, Addr: member.Addr, RPCAddr: member.Meta.RPCAddr, Protocol: g.corrected(member).Meta.Protocol}
 		switch {
-		case member.State == StateLeft && !ofLog && at >= 0:
-			updated = slices.Delete(updated, at, at+1)
-		case member.State == StateLeft && !ofLog:
 		case at >= 0:
 			if told.Protocol == 0 {
 				told.Protocol = updated[at].Protocol
 			}
 			updated[at] = told
-		case len(updated) < knownMax:
+		case len(updated) < knownMax && member.State != StateLeft:
 			updated = append(updated, told)
 		}
 	}
+	return g.keep(known, updated)
+}
+
+// forget drops known servers that left in order and have stayed away for
+// deadKept, but for those of the log, and while another server is alive to ask.
+func (g *Gossip) forget(known []KnownServer, left []string) []KnownServer {
+	var peers map[string]string
+	if g.peers != nil {
+		peers = g.peers()
+	}
+	if g.alone() {
+		return known
+	}
+	return g.keep(known, slices.DeleteFunc(slices.Clone(known), func(s KnownServer) bool {
+		_, ofLog := peers[s.ID]
+		return !ofLog && slices.Contains(left, s.ID)
+	}))
+}
+
+// keep writes what is known, if that is news.
+func (g *Gossip) keep(known, updated []KnownServer) []KnownServer {
 	if slices.Equal(updated, known) {
 		return known
 	}
@@ -174,9 +189,8 @@ func (g *Gossip) remember(known []KnownServer) []KnownServer {
 	return updated
 }
 
-// Remembered lists the servers that were members once and did not leave, or are
-// of the log, those of earlier runs included. The slice is the caller's. Any
-// goroutine may ask.
+// Remembered lists the servers that were members once and did not leave for good,
+// those of earlier runs included. The slice is the caller's. Any goroutine may ask.
 func (g *Gossip) Remembered() []KnownServer {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -253,14 +253,19 @@ func (t *table) serverChanges() uint64 {
 	return t.mu.servers
 }
 
-// prune forgets members that have been gone for long.
-func (t *table) prune(now time.Time) {
+// prune drops members that are gone for long, and returns the ids of those that
+// had left in order.
+func (t *table) prune(now time.Time) (left []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for id, m := range t.mu.members {
 		if (m.State == StateDead || m.State == StateLeft) && now.Sub(m.Since) > deadKept {
+			if m.State == StateLeft {
+				left = append(left, id)
+			}
 			delete(t.mu.members, id)
 			delete(t.mu.acks, id)
 		}
 	}
+	return left
 }
