@@ -240,6 +240,8 @@ func queueTry(set *flag.FlagSet) func(*Env, []string) error {
 	set.Var(&tryFlag{kind: outlook.ChangePriority, all: &tried}, "priority", "cli.flag.try_priority")
 	set.Var(&tryFlag{kind: outlook.ChangeMove, all: &tried}, "move", "cli.flag.try_move")
 	set.Var(&tryFlag{kind: outlook.ChangeSubmit, all: &tried}, "submit", "cli.flag.try_submit")
+	set.Var(&tryFlag{kind: outlook.ChangeSubmit, like: true, all: &tried}, "clone", "cli.flag.try_clone")
+	set.Var(&tryFlag{kind: outlook.ChangeQuota, all: &tried}, "quota", "cli.flag.try_quota")
 	set.Var(&tryFlag{kind: outlook.ChangeAddNodes, all: &tried}, "add", "cli.flag.try_add")
 	set.Var(&likes, "like", "cli.flag.try_like")
 	return func(env *Env, args []string) error {
@@ -273,6 +275,9 @@ func queueTry(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		defer client.Close()
+		if err := env.completeQuotas(client, changes); err != nil {
+			return err
+		}
 		found, err := client.WhatIf(env.Context, changes)
 		if err != nil {
 			return err
@@ -284,6 +289,7 @@ func queueTry(set *flag.FlagSet) func(*Env, []string) error {
 // tryFlag is one change to try; setting it appends it to all of them.
 type tryFlag struct {
 	kind  outlook.ChangeKind
+	like  bool // submits one like a job that is known
 	value string
 	all   *[]tryFlag
 }
@@ -301,7 +307,7 @@ func (f *tryFlag) Get() any {
 
 // Set adds a change.
 func (f *tryFlag) Set(value string) error {
-	*f.all = append(*f.all, tryFlag{kind: f.kind, value: value})
+	*f.all = append(*f.all, tryFlag{kind: f.kind, like: f.like, value: value})
 	return nil
 }
 
@@ -332,7 +338,25 @@ func (f *tryFlag) change(env *Env, source *sourceFlags) (outlook.Change, error) 
 		case job == "" || place != "first":
 			return change, usagef("cli.try.move", "value", safe(f.value))
 		}
+	case outlook.ChangeQuota:
+		project, quota, err := tryQuota(f.value)
+		if err != nil {
+			return change, err
+		}
+		change.Project, change.Quotas = project, []structs.Quota{quota}
 	case outlook.ChangeSubmit:
+		if f.like {
+			job, number, given := strings.Cut(f.value, "=")
+			change.JobID, change.Count = job, 1
+			if given {
+				count, err := strconv.Atoi(number)
+				if err != nil || count <= 0 {
+					return change, usagef("cli.try.clone", "value", safe(f.value))
+				}
+				change.Count = count
+			}
+			return change, nil
+		}
 		job, _, err := env.readJob(f.value, source)
 		if err != nil {
 			return change, err

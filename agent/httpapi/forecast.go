@@ -392,6 +392,9 @@ func (h *forecastHandlers) whatIf(r *front.Request, body *api.WhatIfRequest) (*a
 // checkChange finds the jobs that a change names, among those that the caller
 // may read, and admits one that it submits.
 func (h *forecastHandlers) checkChange(r *front.Request, snapshot *state.Snapshot, change *outlook.Change) error {
+	if change.Kind == outlook.ChangeQuota {
+		return checkQuota(r, snapshot, change)
+	}
 	for _, id := range []*string{&change.JobID, &change.Before} {
 		if *id == "" {
 			continue
@@ -404,6 +407,10 @@ func (h *forecastHandlers) checkChange(r *front.Request, snapshot *state.Snapsho
 			return auth.NotFound(auth.ObjectJob, *id)
 		}
 		*id = named.ID
+		if change.Kind == outlook.ChangeSubmit && change.Job == nil { // one like it
+			like := *named
+			change.Job = &like
+		}
 	}
 	if change.Job == nil {
 		return nil
@@ -421,4 +428,22 @@ func (h *forecastHandlers) checkChange(r *front.Request, snapshot *state.Snapsho
 	job.ID, job.User, job.SubmittedAt = trialID(), r.Caller.Principal.ID, structs.At(h.now())
 	change.Job = job
 	return nil
+}
+
+// checkQuota finds the project that a change gives quotas, and looks at these as when an
+// administrator gives them.
+func checkQuota(r *front.Request, snapshot *state.Snapshot, change *outlook.Change) error {
+	own := r.Caller.Principal.Project
+	if change.Project = cmp.Or(change.Project, own, structs.DefaultProject); own != "" && change.Project != own {
+		return auth.NotFound(auth.ObjectProject, change.Project)
+	}
+	known := own != "" || snapshot.Project(change.Project) != nil || snapshot.ProjectUsage(change.Project) != nil
+	for job := range snapshot.Queue() {
+		known = known || job.Project == change.Project
+	}
+	if !known {
+		return auth.NotFound(auth.ObjectProject, change.Project)
+	}
+	tried := structs.Project{Name: change.Project, Quotas: change.Quotas}
+	return invalid("agent.project_invalid", tried.Validate())
 }

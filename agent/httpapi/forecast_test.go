@@ -42,6 +42,23 @@ func TestForecastsHideWhatIsNotTheCallers(t *testing.T) {
 		if _, err := eve.WhatIf(t.Context(), []outlook.Change{{Kind: outlook.ChangeStop, JobID: id}}); structs.CodeOf(err) != structs.CodeNotFound {
 			t.Errorf("a stranger asks what if for the end of %s: %v", id, err)
 		}
+		if _, err := eve.WhatIf(t.Context(), []outlook.Change{{Kind: outlook.ChangeSubmit, JobID: id, Count: 3}}); structs.CodeOf(err) != structs.CodeNotFound {
+			t.Errorf("a stranger asks what if for more like %s: %v", id, err)
+		}
+	}
+	none := []structs.Quota{{Kind: structs.QuotaCPU, Maximum: new(int)}}
+	if _, err := eve.WhatIf(t.Context(), []outlook.Change{{Kind: outlook.ChangeQuota, Project: "vision", Quotas: none}}); structs.CodeOf(err) != structs.CodeNotFound {
+		t.Errorf("a stranger asks what if for the quota of another project: %v", err)
+	}
+	// Whoever may see them: jobs like one that waits stand behind it, and none starts that has no quota.
+	effect, err := client.WhatIf(t.Context(), []outlook.Change{{Kind: outlook.ChangeSubmit, JobID: made, Count: 3}, {Kind: outlook.ChangeQuota, Project: "vision", Quotas: none}})
+	if err != nil || len(effect.Shifts) != 4 || effect.Hidden != 0 {
+		t.Fatalf("three more without quota: %+v %v", effect, err)
+	}
+	for _, shift := range effect.Shifts {
+		if shift.JobName != "next" || shift.After.Verdict != outlook.VerdictNever || (shift.Before == nil) != (shift.JobID != made) {
+			t.Errorf("%+v to %+v", shift, shift.After)
+		}
 	}
 }
 

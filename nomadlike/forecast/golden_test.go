@@ -210,12 +210,18 @@ func TestGolden(t *testing.T) {
 		p.effect("what if: "+c.title, effect)
 	}
 	one := Change{Kind: ChangeAddNodes, Node: "n1", Count: 1}
-	effect, err := f.WhatIf([]Change{one, one})
+	few := Change{Kind: ChangeSubmit, Job: job(1, 8, time.Hour, nil), Count: 3}
+	effect, err := f.WhatIf([]Change{few, few})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.effect("what if: three jobs of one machine, and three more", effect)
+	effect, err = f.WhatIf([]Change{one, one})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.effect("what if: one node more like n1, and one more", effect)
-	for _, c := range []Change{{Kind: ChangeDrain, Node: "n9"}, {Kind: ChangeStop, JobID: "zz"}, {Kind: "paint"}, {Kind: ChangeAddNodes, Node: "n1"}} {
+	for _, c := range []Change{{Kind: ChangeDrain, Node: "n9"}, {Kind: ChangeStop, JobID: "zz"}, {Kind: "paint"}, {Kind: ChangeAddNodes, Node: "n1"}, {Kind: ChangeSubmit, Job: job(1, 8, time.Hour, nil), Count: 999}} {
 		_, err := f.WhatIf([]Change{c})
 		p.line("\n%s: %v", c.Kind, err)
 	}

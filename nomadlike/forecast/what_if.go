@@ -85,7 +85,8 @@ func compare(before, after []Start) Effect {
 // scenario applies changes to a board.
 type scenario struct {
 	*Futures
-	board *scheduler.Board
+	board     *scheduler.Board
+	submitted int // subjobs, by changes before
 }
 
 func (p *scenario) apply(c *Change) error {
@@ -233,10 +234,14 @@ func (p *scenario) submit(c *Change) error {
 	if c.Job == nil {
 		return structs.NewError(structs.CodeInvalid, "forecast.submit_empty")
 	}
+	if c.Count < 0 || c.Count > SubjobsMax {
+		return structs.NewError(structs.CodeInvalid, "forecast.submit_count", "count", c.Count, "max", SubjobsMax)
+	}
 	job, subjob := p.admitted(c.Job)
-	for i := range min(max(1, job.SubjobCount()), SubjobsMax) {
+	for range min(max(1, job.SubjobCount())*max(1, c.Count), SubjobsMax) {
 		own := *subjob
-		own.Index = i
+		own.Index = p.submitted // several of one job stand beside each other as its subjobs
+		p.submitted++
 		p.board.Submit(job, &own)
 	}
 	return nil

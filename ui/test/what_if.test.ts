@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest'
 import en from '../src/locales/en.json'
 import zh from '../src/locales/zh.json'
 import { dropped, type Box } from '../src/parts/timeline'
-import { doLines, readChanges, sentence, tryLine } from '../src/parts/what_if'
+import { doLines, quotaOf, readChanges, sentence, tryLine, withQuota } from '../src/parts/what_if'
 import type { Change } from '../src/types'
 
 beforeAll(async () => {
@@ -35,6 +35,18 @@ test('the command line asks the same what-if', () => {
 test('command lines that make the changes', () => {
   expect(doLines(changes, name).split('\n')).toEqual(['nomadlike node drain gpu-01', 'nomadlike job stop train', 'nomadlike job priority train urgent', 'nomadlike queue move -before digits train', 'nomadlike queue move -first train'])
   expect(doLines([{ kind: 'move', job_id: 'j2', last: true }], name)).toBe('nomadlike queue move -last digits')
+})
+
+test('more jobs like one, and quotas', () => {
+  const more: Change[] = [{ kind: 'submit', job_id: 'j1', count: 20 }, { kind: 'quota', project: 'lab', quotas: withQuota([{ kind: 'cpu', maximum: 64 }, { kind: 'nvidia/gpu', maximum: 32, guaranteed: 24 }], quotaOf('nvidia/gpu', 16)) }]
+  expect(more[1]!.quotas).toEqual([{ kind: 'cpu', maximum: 64 }, { kind: 'nvidia/gpu', maximum: 16, guaranteed: 16 }])
+  expect(quotaOf('nvidia/gpu/A800 80G', 8)).toEqual({ kind: 'nvidia/gpu', model: 'A800 80G', maximum: 8 })
+  expect(more.map((change) => sentence(i18next.getFixedT('en'), change, name))).toEqual(['Submit 20 jobs like train', 'Give lab at most 16 of nvidia/gpu'])
+  for (const change of more) expect(sentence(i18next.getFixedT('zh'), change, name)).not.toMatch(/\{\{|whatif\./)
+  expect(tryLine(more, name)).toBe('nomadlike queue try -clone train=20 -quota lab=nvidia/gpu:16')
+  expect(doLines(more, name)).toBe('')
+  expect(readChanges(JSON.stringify(more))).toEqual(more)
+  expect(readChanges('[{"kind":"quota","project":"lab"},{"kind":"submit"}]')).toEqual([])
 })
 
 test('changes of an address are taken when they are some', () => {

@@ -231,7 +231,7 @@ const (
 	ChangeQuota    ChangeKind = "quota"    // Project gets Quotas instead of those that it has
 	ChangePriority ChangeKind = "priority" // JobID gets Priority
 	ChangeMove     ChangeKind = "move"     // JobID stands before the job Before; last with Last, first with neither
-	ChangeSubmit   ChangeKind = "submit"   // Job is queued
+	ChangeSubmit   ChangeKind = "submit"   // Job, or one like JobID, is queued Count times; once with 0
 	ChangeStop     ChangeKind = "stop"     // JobID, or of a batch Subjob when it is not nil, is stopped at once
 )
 
@@ -255,7 +255,7 @@ const (
 	ChangesMax  = 16  // changes at a time
 	AddNodesMax = 256 // nodes of one change
 	ShiftsMax   = 200 // jobs that are told about
-	SubjobsMax  = 512 // subjobs of a batch in a what-if
+	SubjobsMax  = 512 // subjobs of a batch in a what-if, and jobs of one change
 )
 
 // Effect is what a change does to the queue.

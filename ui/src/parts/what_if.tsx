@@ -2,9 +2,9 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import type { TFunction } from 'i18next'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { call, part } from '../api'
+import { call, get, part } from '../api'
 import { difference, quote } from '../format'
-import type { Effect, JobSummary, Priority, QueueEntry, Shift, Row, Change } from '../types'
+import type { Effect, JobSummary, Priority, ProjectList, Quota, QueueEntry, Shift, Row, Change } from '../types'
 import { useRights } from '../rights'
 import { Cli, perform } from './actions'
 import { Button } from './controls'
@@ -12,9 +12,30 @@ import { Choice, Count } from './controls/fields'
 import { say } from './controls/messages'
 import { Table } from './controls/table'
 import { startText } from './forecast'
+import { poolsQuery } from './rail'
 import { errorText, Failed, failing } from './states'
 
 const changesMax = 16
+const submitMax = 512
+const quotaMax = 100_000_000
+
+// kindOf names what a quota counts as the command line writes it.
+const kindOf = (quota: Quota) => (quota.model ? quota.kind + '/' + quota.model : quota.kind)
+
+// quotaOf reads a name that kindOf wrote.
+export function quotaOf(name: string, maximum: number): Quota {
+  const [vendor, type, ...model] = name.split('/')
+  return { kind: type ? `${vendor}/${type}` : vendor!, ...(model.length > 0 && { model: model.join('/') }), maximum }
+}
+
+// withQuota puts a quota among those of a project, in the place of the one that
+// counts the same: a change of quotas replaces them all. It is the last then.
+export function withQuota(quotas: Quota[], quota: Quota): Quota[] {
+  const before = quotas.find((one) => kindOf(one) === kindOf(quota))
+  return [...quotas.filter((one) => one !== before), { ...quota, ...(before?.guaranteed && { guaranteed: Math.min(before.guaranteed, quota.maximum!) }) }]
+}
+
+const tried = (change: Change) => change.quotas!.at(-1)!
 
 // tryLine is the command line of the same what-if.
 export function tryLine(changes: Change[], name: (id: string) => string): string {
@@ -28,6 +49,10 @@ export function tryLine(changes: Change[], name: (id: string) => string): string
         return ['-priority', quote(`${name(c.job_id ?? '')}=${c.priority}`)]
       case 'add':
         return ['-add', String(c.count), '-like', quote(c.node ?? '')]
+      case 'submit':
+        return ['-clone', quote(`${name(c.job_id ?? '')}=${c.count}`)]
+      case 'quota':
+        return c.quotas?.length ? ['-quota', quote(`${c.project}=${kindOf(tried(c))}:${tried(c).maximum}`)] : []
       case 'move':
         return ['-move', quote(`${name(c.job_id ?? '')}=${c.last ? 'last' : c.before ? 'before:' + name(c.before) : 'first'}`)]
     }
@@ -36,8 +61,12 @@ export function tryLine(changes: Change[], name: (id: string) => string): string
   return flags.length ? 'nomadlike queue try ' + flags.join(' ') : ''
 }
 
-// doLines are the command lines that make the changes; nodes that are added
-// have none.
+// unmade are the kinds of changes that are only tried: nodes that are added, jobs like
+// another one, and quotas, which administrators change on a page of their own.
+const unmade = (change: Change) => change.kind === 'add' || change.kind === 'submit' || change.kind === 'quota'
+
+// doLines are the command lines that make the changes; those that are only tried have
+// none.
 export function doLines(changes: Change[], name: (id: string) => string): string {
   return changes.flatMap((c) => {
     const job = quote(name(c.job_id ?? ''))
@@ -55,14 +84,17 @@ export function doLines(changes: Change[], name: (id: string) => string): string
   }).join('\n')
 }
 
-const kinds = ['drain', 'add', 'stop', 'priority', 'move']
+const kinds = ['drain', 'add', 'stop', 'priority', 'move', 'submit', 'quota'] as const
+
+// whole reports whether a change of an address has what its sentence names.
+const whole = (one: Change) => (one.kind !== 'quota' || (!!one.project && !!one.quotas?.length)) && (one.kind !== 'submit' || (!!one.job_id && !!one.count))
 
 // readChanges takes changes out of an address; what is no change is left out.
 export function readChanges(text: string): Change[] {
   if (!text) return []
   try {
     const list = JSON.parse(text) as unknown
-    return Array.isArray(list) ? (list as Change[]).filter((one) => kinds.includes(one?.kind)).slice(0, changesMax) : []
+    return Array.isArray(list) ? (list as Change[]).filter((one) => (kinds as readonly string[]).includes(one?.kind) && whole(one)).slice(0, changesMax) : []
   } catch {
     return []
   }
@@ -74,6 +106,9 @@ export function sentence(t: TFunction, change: Change, name: (id: string) => str
     job: name(change.job_id ?? ''),
     node: change.node,
     count: change.count,
+    project: change.project,
+    most: change.quotas?.at(-1)?.maximum,
+    what: change.quotas?.length ? kindOf(tried(change)) : undefined,
     tier: change.priority && t('priority.' + change.priority),
     place: change.last ? t('whatif.last') : change.before ? t('whatif.before', { job: name(change.before) }) : t('whatif.first'),
   })
@@ -105,6 +140,8 @@ export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Cha
   const [job, setJob] = useState<string>()
   const [tier, setTier] = useState<Priority>('urgent')
   const [count, setCount] = useState(1)
+  const [project, setProject] = useState<string>()
+  const [what, setWhat] = useState<string>()
   const [busy, setBusy] = useState(false)
   const name = (id: string) => queue.find((e) => e.job_id === id)?.job_name ?? jobs.find((j) => j.id === id)?.name ?? id
   const effect = useQuery({
@@ -113,10 +150,14 @@ export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Cha
     retry: false,
     queryFn: ({ signal }) => call<Effect>('POST', '/v1/queue/what-if', { changes }, signal),
   })
+  const projects = useQuery({ queryKey: ['projects'], enabled: kind === 'quota', retry: false, queryFn: ({ signal }) => get<ProjectList>('/v1/projects', signal).then((list) => list.projects ?? []) }).data ?? []
+  const pools = useQuery({ ...poolsQuery, enabled: kind === 'quota', retry: false, staleTime: 30_000 }).data ?? []
+  const quotas = changes.findLast((one) => one.kind === 'quota' && one.project === project)?.quotas ?? projects.find((one) => one.project.name === project)?.project.quotas ?? []
+  const counted = [...new Set([...quotas.map(kindOf), ...pools.flatMap((pool) => (pool.models ?? []).flatMap((model) => [model.kind, `${model.kind}/${model.model}`])), 'cpu'])]
   const waiting = [...new Map(queue.map((e) => [e.job_id, e.job_name])).entries()].map(([value, label]) => ({ value, label }))
   const running = jobs.filter((j) => ['starting', 'running', 'paused', 'queued'].includes(j.state)).map((j) => ({ value: j.id, label: j.name }))
   const change: Change | undefined =
-    kind === 'drain' ? (node ? { kind, node } : undefined) : kind === 'add' ? (node ? { kind, node, count } : undefined) : !job ? undefined : kind === 'priority' ? { kind, job_id: job, priority: tier } : { kind, job_id: job }
+    kind === 'quota' ? (project && what ? { kind, project, quotas: withQuota(quotas, quotaOf(what, count)) } : undefined) : kind === 'submit' ? (job ? { kind, job_id: job, count } : undefined) : kind === 'drain' ? (node ? { kind, node } : undefined) : kind === 'add' ? (node ? { kind, node, count } : undefined) : !job ? undefined : kind === 'priority' ? { kind, job_id: job, priority: tier } : { kind, job_id: job }
   const confirm = async () => {
     setBusy(true)
     try {
@@ -132,16 +173,21 @@ export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Cha
   const allowed = useRights()
   const closed = changes.some((one) => !allowed(one.kind === 'drain' || one.kind === 'move' ? one.kind : 'submit') && !allowed('move')) // what an operator does, or the owner of a job
   const line = tryLine(changes, name)
-  const made = changes.some((one) => one.kind === 'add') ? '' : doLines(changes, name)
+  const only = changes.some(unmade)
+  const made = only ? '' : doLines(changes, name)
   return (
     <section className="card" aria-label={t('whatif.title')}>
       <h2>{t('whatif.title')}</h2>
       <p className="quiet">{t('whatif.about')}</p>
       <div className="bar">
-        <Choice bare label={t('whatif.kind')} value={kind} change={setKind} options={(['drain', 'add', 'stop', 'priority', 'move'] as const).map((value) => ({ value, label: t('whatif.kind_' + value) }))} />
+        <Choice bare label={t('whatif.kind')} value={kind} change={setKind} options={kinds.map((value) => ({ value, label: t('whatif.kind_' + value) }))} />
         {(kind === 'drain' || kind === 'add') && <Choice bare label={t('job.node')} empty={t('job.node')} width={180} value={node} change={setNode} options={nodes.map((row) => ({ value: row.node, label: row.node }))} />}
         {kind === 'add' && <Count bare label={t('jobs.nodes')} least={1} most={256} value={count} change={setCount} />}
-        {(kind === 'stop' || kind === 'priority' || kind === 'move') && <Choice bare label={t('jobs.name')} empty={t('jobs.name')} width={220} value={job} change={setJob} options={kind === 'stop' ? running : waiting} />}
+        {kind === 'quota' && <Choice bare label={t('whatif.project')} empty={t('whatif.project')} width={180} value={project} change={setProject} options={projects.map((one) => ({ value: one.project.name, label: one.project.name }))} />}
+        {kind === 'quota' && <Choice bare label={t('whatif.what')} empty={t('whatif.what')} width={180} value={what} change={setWhat} options={counted.map((value) => ({ value, label: value }))} />}
+        {kind === 'quota' && <Count bare label={t('whatif.most')} least={0} most={quotaMax} value={count} change={setCount} />}
+        {(kind === 'stop' || kind === 'priority' || kind === 'move' || kind === 'submit') && <Choice bare label={t('jobs.name')} empty={t('jobs.name')} width={220} value={job} change={setJob} options={kind === 'stop' || kind === 'submit' ? running : waiting} />}
+        {kind === 'submit' && <Count bare label={t('whatif.how_many')} least={1} most={submitMax} value={count} change={setCount} />}
         {kind === 'priority' && <Choice bare label={t('jobs.priority')} value={tier} change={setTier} options={(['normal', 'urgent', 'critical'] as const).map((value) => ({ value, label: t('priority.' + value) }))} />}
         <Button disabled={!change || changes.length >= changesMax} onClick={() => change && set([...changes, change])}>{t('whatif.try')}</Button>
       </div>
@@ -163,10 +209,10 @@ export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Cha
           )}
           {line && <Cli text={line} />}
           <div className="bar apart">
-            <Button tone="danger" busy={busy} disabled={closed || changes.some((one) => one.kind === 'add')} title={closed ? t('whatif.closed') : undefined} onClick={() => void confirm()}>{t('whatif.confirm')}</Button>
+            <Button tone="danger" busy={busy} disabled={closed || only} title={closed ? t('whatif.closed') : only ? t('whatif.only') : undefined} onClick={() => void confirm()}>{t('whatif.confirm')}</Button>
             <Button onClick={() => set([])}>{t('deed.cancel')}</Button>
           </div>
-          {closed && <p className="quiet">{t('whatif.closed')}</p>}
+          {closed ? <p className="quiet">{t('whatif.closed')}</p> : only && <p className="quiet">{t('whatif.only')}</p>}
           {made && !closed && <Cli text={made} />}
         </>
       )}
