@@ -8,8 +8,8 @@ import { startAgent } from './agent.mjs'
 import { cards, signedIn } from './views.mjs'
 
 const words = {
-  en: { home: 'Home', running: '1 running, 2 waiting.', needs: '2 need you.', failed: 'failed', lines: 'Last lines', queue: 'Queue', menu: 'Pages', cards: 'Cards', keys: 'Keys', free: '2 free', lesson: 'Your jobs are listed here', none: '0 running, 0 waiting.', ends: 'Probably ends', could: 'Could start now' },
-  zh: { home: '首页', running: '1 个运行中，2 个排队中。', needs: '2 个需要您处理。', failed: '错误', lines: '查看末尾日志', queue: '队列', menu: '页面', cards: '加速卡', keys: '快捷键', free: '空闲 2', lesson: '这里会列出您的任务', none: '0 个运行中，0 个排队中。', ends: '预计', could: '现在可启动' },
+  en: { home: 'Home', running: '1 running, 2 waiting.', needs: '2 need you.', failed: 'failed', lines: 'Last lines', queue: 'Queue', menu: 'Pages', cards: 'Cards', keys: 'Keys', free: '2 free', lesson: 'Your jobs are listed here', none: '0 running, 0 waiting.', ends: 'Probably ends', could: 'Could start now', stop: 'Stop', setting: 'setting, in the reference', guides: 'Guides', new: 'New', batch: 'Batch or sweep' },
+  zh: { home: '首页', running: '1 个运行中，2 个排队中。', needs: '2 个需要您处理。', failed: '错误', lines: '查看末尾日志', queue: '队列', menu: '页面', cards: '加速卡', keys: '快捷键', free: '空闲 2', lesson: '这里会列出您的任务', none: '0 个运行中，0 个排队中。', ends: '预计', could: '现在可启动', stop: '停止', setting: '设置（参考手册）', guides: '指南', new: '新建', batch: '批量任务或参数搜索' },
 }
 const file = (name, count, command) => `job "${name}" {
   time_limit       = "4h"
@@ -99,6 +99,34 @@ export async function home(browser, binary, inspect) {
       await page.keyboard.press('g')
       await page.keyboard.press('h')
       await page.getByRole('heading', { name: w.running }).waitFor()
+
+      // The palette finds what may be done to a job, a setting and a page of the guides.
+      await page.keyboard.press('Control+k')
+      await page.getByRole('combobox').fill(`${w.stop} trains`)
+      await page.getByRole('option', { name: `${w.stop} trains` }).waitFor()
+      await inspect(page, `${lang}-palette-deeds`)
+      await page.getByRole('option', { name: `${w.stop} trains` }).click()
+      await page.getByRole('dialog', { name: `${w.stop} · trains` }).waitFor()
+      await inspect(page, `${lang}-palette-stop`)
+      await page.keyboard.press('Escape')
+      await page.keyboard.press('Control+k')
+      await page.getByRole('combobox').fill('time_limit')
+      await page.getByRole('option', { name: w.setting }).first().waitFor()
+      await page.getByRole('option', { name: w.guides }).first().waitFor()
+      await page.keyboard.press('Escape')
+
+      // A batch begins with a file of its own, which the server takes.
+      await page.getByRole('button', { name: w.new }).or(page.locator('.top .new > summary')).first().click()
+      await page.getByRole('link', { name: w.batch }).click()
+      await page.locator('#jobfile').waitFor()
+      assert.match(await page.locator('#jobfile').inputValue(), /batch \{/)
+      await page.locator('.verdict:not(.tone-bad)').first().waitFor()
+      await page.locator('details.card > summary').first().click()
+      await inspect(page, `${lang}-batch`)
+      const help = page.locator('.entry').first()
+      assert.match(await help.getAttribute('href'), new RegExp(`^/docs/${lang}/reference/job-file#job.label$`))
+      assert.equal((await page.request.get(agent.address + (await help.getAttribute('href')))).status(), 200)
+      await page.goto(agent.address + '/')
 
       // A job says when it ends, and its timeline goes on hatched until then.
       await page.locator('.jobrow').getByRole('link', { name: 'trains' }).click()

@@ -10,9 +10,36 @@ const roles = {
   what_if: ['user', 'project-admin', 'operator', 'admin'],
   move: ['operator', 'admin'],
   drain: ['operator', 'admin'],
+  token_write: ['admin'],
+  project_write: ['admin'],
+  pool_write: ['operator', 'admin'],
+  operator_read: ['operator', 'admin'],
 }
 export type Right = keyof typeof roles
 export const rights = roles
+
+// To which jobs a role may do something, by the verbs of the policy: to those of one's
+// own, to those of one's project, or to all. Lists do not say it of each job.
+type Reach = 'own' | 'project' | 'all'
+const everybody: Record<string, Reach> = { user: 'own', 'project-admin': 'project', operator: 'all', admin: 'all' }
+const owners: Record<string, Reach> = { user: 'own', 'project-admin': 'project', admin: 'all' }
+export const reaches: Record<string, Record<string, Reach>> = {
+  stop: everybody, control: everybody, annotate: everybody, priority: everybody,
+  delete: owners, 'time-limit': owners, clone: owners,
+  move: { operator: 'all', admin: 'all' },
+}
+
+// mayDo are the verbs that somebody may do to a job, as far as its project and its
+// owner tell; what its owner allows others is left to the page of the job.
+export function mayDo(job: { user?: string; project: string }, who?: Token | null): string[] {
+  if (!who) return []
+  const here = !who.project || who.project === job.project
+  const reach = { own: here && !!who.user && who.user === job.user, project: here, all: true }
+  return Object.keys(reaches).filter((verb) => {
+    const of = reaches[verb]![who.role]
+    return of && reach[of]
+  })
+}
 
 // allows is true too while nobody knows yet who is signed in: the server
 // decides, and the pages only leave out what it would refuse.

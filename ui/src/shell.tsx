@@ -156,6 +156,7 @@ function Header({ token, hidden, menu }: { token: Token; hidden: boolean; menu: 
         <Drop right className="new" name={t('shell.new')} label={t('shell.new')}>
           <ul className="menu-list">
             {may('submit') && <li><Link to="/jobs/new">{t('shell.new_job')}</Link><p className="quiet">{t('shell.new_job_about')}</p></li>}
+            {may('submit') && <li><Link to="/jobs/new?kind=batch">{t('shell.new_batch')}</Link><p className="quiet">{t('shell.new_batch_about')}</p></li>}
             {may('vip') && <li><Link to="/vip">{t('vip.title')}</Link><p className="quiet">{t('shell.new_vip_about')}</p></li>}
           </ul>
         </Drop>

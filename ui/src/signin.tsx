@@ -1,3 +1,4 @@
+import { EntryMark } from './parts/entries'
 import { useQueryClient } from '@tanstack/react-query'
 import { useState, type FormEvent } from 'react'
 import { useTranslation } from 'react-i18next'
@@ -35,7 +36,7 @@ export function SignIn() {
           <Preferences />
         </div>
         <p>{t('signin.about')}</p>
-        <label htmlFor="token">{t('signin.token')}</label>
+        <span className="named"><label htmlFor="token">{t('signin.token')}</label><EntryMark entry="signin" label={t('signin.token')} /></span>
         <input
           id="token"
           className="field"

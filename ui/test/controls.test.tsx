@@ -1,11 +1,14 @@
 import { act, cleanup, fireEvent, render, screen, within } from '@testing-library/react'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import i18next from 'i18next'
 import { useState } from 'react'
 import { initReactI18next } from 'react-i18next'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import en from '../src/locales/en.json'
+import { entryAt } from '../src/parts/entries'
 import { Dialog } from '../src/parts/controls/dialog'
-import { Choice, Count } from '../src/parts/controls/fields'
+import { Check, Choice, Count, Field } from '../src/parts/controls/fields'
 import { Messages, say } from '../src/parts/controls/messages'
 import { Table } from '../src/parts/controls/table'
 import { Tabs } from '../src/parts/controls/tabs'
@@ -16,6 +19,32 @@ beforeAll(async () => {
   await i18next.use(initReactI18next).init({ lng: 'en', resources: { en: { translation: en } }, interpolation: { escapeValue: false } })
 })
 afterEach(cleanup)
+
+test('a field leads to what the reference says of it, in the language of the reader', async () => {
+  render(<><Field label="Nodes" entry="job.nodes" value="" change={() => {}} /><Check checked={false} change={() => {}} entry="job.preemptible">may yield</Check><Field label="Bare" value="" change={() => {}} /></>)
+  const links = () => screen.getAllByRole('link').map((link) => [link.querySelector('.hidden')!.textContent, link.getAttribute('href')])
+  expect(links()).toEqual([['Nodes: what the reference says', '/docs/en/reference/job-file#job.nodes'], ['may yield: what the reference says', '/docs/en/reference/job-file#job.preemptible']])
+  expect(screen.getByLabelText('Nodes').tagName).toBe('INPUT')
+  expect([entryAt('en', 'upgrade'), entryAt('zh', 'upgrade'), entryAt('zh', 'job.cpu')]).toEqual(['/docs/en/upgrade#how', '/docs/zh/upgrade#步骤', '/docs/zh/reference/job-file#resources.cpu'])
+})
+
+// What only looks through what a page shows, and what confirms, has no entry.
+const looking = new Set(["t('create.of_model')", 't(\'training.log\')', "t('logs.follow')", "t('logs.differ')", "t('job.difference')", "t('limit.sure')", "t('create.resume_sure')"])
+
+test('every field of a form has its entry in the reference', () => {
+  const root = join(__dirname, '../src')
+  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.tsx') && !name.startsWith('parts/controls'))
+  let fields = 0
+  for (const name of files) {
+    const source = readFileSync(join(root, name), 'utf8')
+    for (const [whole] of source.matchAll(/<(?:Field|Count|Choice|Radios|SentField|SentCount|Check)(?:<[^>]+>)? [^]*?(?:\/>|<\/Check>|=> [^\n]*\n)/g)) {
+      if (/ bare /.test(whole) || [...looking].some((one) => whole.includes(one))) continue
+      fields++
+      expect(whole, name).toMatch(/ entry=/)
+    }
+  }
+  expect(fields).toBeGreaterThan(25)
+})
 
 test('arrows move between tabs and open none before Enter does', async () => {
   const change = vi.fn()

@@ -1,22 +1,65 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { deedsFor, fitting } from '../src/parts/deeds'
+import en from '../src/locales/en.json'
+import zh from '../src/locales/zh.json'
+import { deedsOf, nodeDeedsOf, settings } from '../src/parts/commands'
+import { deedsFor, fitting, verbs } from '../src/parts/deeds'
+import { places, sheetOf } from '../src/parts/keys'
 import { asks, matching } from '../src/parts/palette'
 import { isLimit, shortLimit } from '../src/parts/limit'
 import { ofModel } from '../src/pages/create'
-import { allows, rights, type Right } from '../src/rights'
-import type { Available } from '../src/types'
+import { allows, reaches, rights, type Right } from '../src/rights'
+import type { Available, Token } from '../src/types'
 
 test('what roles may ask for is what the policy says', () => {
   const source = readFileSync(join(__dirname, '../../nomadlike/auth/policy.go'), 'utf8')
   const names = ['viewer', 'user', 'project-admin', 'operator', 'admin']
-  const verbs: Record<Right, string> = { submit: 'ObjectJob, VerbSubmit', vip: 'ObjectJob, VerbVIP', what_if: 'ObjectQueue, VerbWhatIf', move: 'ObjectJob, VerbMove', drain: 'ObjectNode, VerbDrain' }
-  for (const [right, rule] of Object.entries(verbs)) {
+  const rules: Record<Right, string> = { submit: 'ObjectJob, VerbSubmit', vip: 'ObjectJob, VerbVIP', what_if: 'ObjectQueue, VerbWhatIf', move: 'ObjectJob, VerbMove', drain: 'ObjectNode, VerbDrain', token_write: 'ObjectToken, VerbWrite', project_write: 'ObjectProject, VerbWrite', pool_write: 'ObjectPool, VerbWrite', operator_read: 'ObjectCluster, VerbOperatorRead' }
+  for (const [right, rule] of Object.entries(rules)) {
     const [, ...grants] = new RegExp(`\\{${rule}, ([^}]+)\\}`).exec(source)![1]!.split(', ')
     expect(rights[right as Right], right).toEqual(names.filter((_, i) => grants[i] !== 'no'))
   }
   expect([allows('submit', 'viewer'), allows('submit', undefined)]).toEqual([false, true])
+  const of: Record<string, string | undefined> = { own: 'own', sharew: 'own', sharer: 'own', proj: 'project', every: 'all' }
+  const spelled: Record<string, string> = { stop: 'VerbStop', control: 'VerbControl', annotate: 'VerbAnnotate', priority: 'VerbPriority', delete: 'VerbDelete', 'time-limit': 'VerbTimeLimit', clone: 'VerbClone', move: 'VerbMove' }
+  expect(Object.keys(reaches).sort()).toEqual(Object.keys(spelled).sort())
+  expect(Object.values(verbs).every((verb) => reaches[verb]), 'every deed has a rule').toBe(true)
+  for (const [verb, rule] of Object.entries(spelled)) {
+    const [, ...grants] = new RegExp(`\\{ObjectJob, ${rule}, ([^}]+)\\}`).exec(source)![1]!.split(', ')
+    expect(reaches[verb], verb).toEqual(Object.fromEntries(names.flatMap((name, i) => (grants[i] === 'no' ? [] : [[name, of[grants[i]!]]]))))
+  }
+})
+
+test('the palette offers what the reader may do to jobs, and no more', () => {
+  const job = { user: 'ann', project: 'vision', state: 'running' as const }
+  const who = (role: string, more = {}) => ({ role, user: 'ann', project: 'vision', ...more }) as unknown as Token
+  expect(deedsOf(job, who('user'))).toEqual(['stop', 'pause', 'finish', 'throttle', 'limit', 'annotate', 'clone'])
+  expect(deedsOf(job, who('user', { user: 'bob' })), "another's").toEqual([])
+  expect(deedsOf(job, who('user', { project: 'speech' })), 'of another project').toEqual([])
+  expect(deedsOf(job, who('project-admin', { user: 'bob' }))).toContain('stop')
+  expect(deedsOf({ ...job, state: 'queued' }, who('operator', { user: 'op', project: '' }))).toEqual(['stop', 'priority', 'first', 'last', 'annotate'])
+  expect(deedsOf({ ...job, state: 'failed' }, who('admin', { user: 'root', project: '' }))).toEqual(['delete', 'annotate', 'clone'])
+  expect([deedsOf(job, who('viewer')), deedsOf(job, null), deedsOf(job, undefined)]).toEqual([[], [], []])
+  expect([nodeDeedsOf({ eligibility: 'eligible' }), nodeDeedsOf({ eligibility: 'cordoned' }), nodeDeedsOf({ eligibility: 'draining' })]).toEqual([['drain', 'cordon'], ['uncordon'], ['uncordon']])
+})
+
+test('settings have a name in both languages and one place each', () => {
+  const said = (catalogue: unknown, key: string) => key.split('.').reduce<unknown>((of, part) => (of as Record<string, unknown>)?.[part], catalogue)
+  for (const { label, page, entry } of settings) {
+    expect([typeof said(en, label), typeof said(zh, label), !page !== !entry], label).toEqual(['string', 'string', true])
+  }
+  const found = matching(settings.map((one) => ({ ...one, label: String(said(zh, one.label)) })), 'time_limit')
+  expect(found.map((one) => one.entry), 'by the name in files, in any language').toEqual(['job.time_limit'])
+})
+
+test('the sheet of keys lists every key that pages take', () => {
+  const listed = sheetOf('/').flatMap(({ keys }) => keys.map(([key]) => key))
+  expect(Object.keys(places).filter((key) => !listed.includes('g ' + key))).toEqual([])
+  const list = readFileSync(join(__dirname, '../src/pages/jobs.tsx'), 'utf8')
+  for (const [, key] of list.matchAll(/event\.key === '(.)'/g)) expect(listed.join(' ').split(' '), key).toContain(key)
+  expect(sheetOf('/jobs')[0]!.title, 'those of the page come first').toBe('jobs.keys_list')
+  for (const { title, keys } of sheetOf('/')) for (const key of [title, ...keys.map(([, text]) => 'jobs.key_' + text)]) for (const catalogue of [en, zh]) expect(typeof (catalogue.jobs as Record<string, unknown>)[key.slice(5)], key).toBe('string')
 })
 
 test('a job is offered what its reader may do to it', () => {

@@ -38,8 +38,8 @@ func (a *anchors) Generate(heading []byte, _ ast.NodeKind) []byte {
 func (a *anchors) Put(id []byte) { a.taken[string(id)]++ }
 
 // rowID is the id of a row of a table below a heading that begins with one word of code,
-// or with "label", as tables of fields and arguments do: job.nodes. "" for all others. A heading has no
-// dot in its id.
+// or with "label", as tables of fields, arguments and flags do: job.nodes,
+// job-stop.-reason. "" for all others. A heading has no dot in its id.
 func rowID(heading string, row *extast.TableRow, source []byte) string {
 	cell := row.FirstChild()
 	if heading == "" || cell == nil || cell.FirstChild() == nil {
@@ -53,7 +53,8 @@ func rowID(heading string, row *extast.TableRow, source []byte) string {
 	if label {
 		return heading + ".label"
 	}
-	name := (&anchors{taken: make(map[string]int)}).Generate([]byte(plain(first, source)), first.Kind())
+	word, _, _ := strings.Cut(plain(first, source), " ") // of a flag, without its value
+	name := (&anchors{taken: make(map[string]int)}).Generate([]byte(word), first.Kind())
 	if len(name) == 0 {
 		return ""
 	}

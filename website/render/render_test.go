@@ -183,12 +183,33 @@ func TestBadPages(t *testing.T) {
 	}
 }
 
-// TestErrorsHaveAnchors finds a message with its hint by its id.
+// TestErrorsHaveAnchors finds every error that has a hint by its id, in each language:
+// that is where pages and the command line lead.
 func TestErrorsHaveAnchors(t *testing.T) {
-	page := string(site(t)["zh/reference/errors.html"])
-	if !strings.Contains(page, `id="rpctimeout"`) {
-		t.Error("rpc.timeout has no anchor")
+	data, err := os.ReadFile("../reference/errors.json")
+	if err != nil {
+		t.Fatal(err)
 	}
+	var codes map[string]string
+	if err := json.Unmarshal(data, &codes); err != nil {
+		t.Fatal(err)
+	}
+	files, found := site(t), 0
+	for id := range codes {
+		if !messages.Has(messages.English, id+hint) {
+			continue // nothing can be done about it
+		}
+		found++
+		for _, language := range Languages {
+			if fault := missing(files, string(language)+"/reference/errors#"+strings.ReplaceAll(id, ".", "")); fault != "" {
+				t.Errorf("%s: %s", id, fault)
+			}
+		}
+	}
+	if found < 100 {
+		t.Errorf("only %d errors have hints", found)
+	}
+	page := string(files["zh/reference/errors.html"])
 	if strings.Contains(page, "|") && regexp.MustCompile(`\{\w+\|`).MatchString(page) {
 		t.Error("a choice of words is not made")
 	}
@@ -343,7 +364,7 @@ func TestRowsHaveAnchors(t *testing.T) {
 	for _, language := range Languages {
 		language := string(language)
 		source["guide/"+language+"/index.md"] = &fstest.MapFile{Data: []byte("# Guide\n\n- [One](one.md)\n")}
-		source["guide/"+language+"/one.md"] = &fstest.MapFile{Data: []byte("# One\n\n| a |\n|---|\n| `top` |\n\n## job\n\n| argument | x |\n|---|---|\n| *label* | |\n| `nodes` | |\n| `nodes` | |\n| `a` and b | |\n| plain | |\n")}
+		source["guide/"+language+"/one.md"] = &fstest.MapFile{Data: []byte("# One\n\n| a |\n|---|\n| `top` |\n\n## job\n\n| argument | x |\n|---|---|\n| *label* | |\n| `nodes` | |\n| `nodes` | |\n| `a` and b | |\n| `-for SPAN` | |\n| plain | |\n")}
 	}
 	files, err := Site(source, "1")
 	if err != nil {
@@ -353,7 +374,7 @@ func TestRowsHaveAnchors(t *testing.T) {
 	for _, found := range regexp.MustCompile(`<tr id="([^"]+)"`).FindAllSubmatch(files["zh/one.html"], -1) {
 		ids = append(ids, string(found[1]))
 	}
-	if want := []string{"job.label", "job.nodes"}; !slices.Equal(ids, want) {
+	if want := []string{"job.label", "job.nodes", "job.-for"}; !slices.Equal(ids, want) {
 		t.Errorf("rows %v, want %v", ids, want)
 	}
 	for place, want := range map[string]string{

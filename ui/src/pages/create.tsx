@@ -12,7 +12,7 @@ import { Table } from '../parts/controls/table'
 import { Tabs } from '../parts/controls/tabs'
 import { Helps, Holders, startText } from '../parts/forecast'
 import { changesOf } from '../parts/help_deed'
-import { compose, simple, type FileChange } from '../parts/jobfile'
+import { compose, simple, sweep, type FileChange } from '../parts/jobfile'
 import { Failed, Loading, StateTag, useTitle, WordTag, errorText, failing } from '../parts/states'
 import { useRights } from '../rights'
 import type { Available, AvailableNode, Help, JobOutlook, JobPlan } from '../types'
@@ -32,7 +32,8 @@ export function Create() {
   if (clone && given.data === undefined) return <Loading />
   const step = Number(params.get('step') ?? 0)
   const resume = params.get('resume')
-  return <Draft key={clone} place={clone || 'new'} first={given.data ?? compose(simple)} resume={resume ? { job: resume, step: step || undefined } : undefined}
+  const batch = params.get('kind') === 'batch'
+  return <Draft key={clone + batch} place={clone || (batch ? 'batch' : 'new')} first={given.data ?? (batch ? sweep : compose(simple))} resume={resume ? { job: resume, step: step || undefined } : undefined}
     wanted={Number(params.get('nodes')) > 0 ? [{ at: 'nodes', value: Number(params.get('nodes')) }] : []} />
 }
 

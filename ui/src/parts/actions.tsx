@@ -189,20 +189,20 @@ export function DeedDialog({ deed, jobs, close, done, first }: { deed: Deed; job
     >
       <p>{t('deed.ask_' + deed)}</p>
       {(deed === 'stop' || deed === 'finish' || deed === 'pause' || deed === 'continue' || deed === 'throttle') && (
-        <Field label={t('deed.reason')} maxLength={200} value={doing.reason ?? ''} change={(reason) => setDoing({ ...doing, reason })} />
+        <Field entry="reason" label={t('deed.reason')} maxLength={200} value={doing.reason ?? ''} change={(reason) => setDoing({ ...doing, reason })} />
       )}
       {deed === 'throttle' && (
         <>
-          <Count label={t('deed.idle')} width="100%" least={0} most={60_000} step={50} value={doing.idle ?? 0} change={(idle) => setDoing((old) => ({ ...old, idle }))} />
-          <Count label={t('deed.busy')} width="100%" least={10} most={60_000} step={50} value={doing.busy ?? busyUsual} change={(busy) => setDoing((old) => ({ ...old, busy }))} />
+          <Count entry="throttle" label={t('deed.idle')} width="100%" least={0} most={60_000} step={50} value={doing.idle ?? 0} change={(idle) => setDoing((old) => ({ ...old, idle }))} />
+          <Count entry="throttle.busy" label={t('deed.busy')} width="100%" least={10} most={60_000} step={50} value={doing.busy ?? busyUsual} change={(busy) => setDoing((old) => ({ ...old, busy }))} />
         </>
       )}
       {deed === 'resume' && (
-        <Choice label={t('deed.from')} width="100%" value={doing.step ?? 0} change={(step) => setDoing({ ...doing, step: step || undefined })}
+        <Choice entry="resume" label={t('deed.from')} width="100%" value={doing.step ?? 0} change={(step) => setDoing({ ...doing, step: step || undefined })}
             options={[...(jobs[0]?.checkpoints ?? [])].reverse().map((saved, i) => ({ value: i === 0 ? 0 : (saved.step ?? -i), off: i > 0 && !saved.step, label: t('deed.saved', { step: saved.step ?? '–', time: clock(saved.saved_at), path: saved.path }) }))} />
       )}
       {deed === 'priority' && (
-        <Radios label={t('deed.priority')} value={doing.priority} change={(priority) => setDoing({ ...doing, priority })}
+        <Radios entry="priority" label={t('deed.priority')} value={doing.priority} change={(priority) => setDoing({ ...doing, priority })}
           options={(['normal', 'urgent', 'critical'] as Priority[]).map((value) => ({ value, label: t('priority.' + value) }))} />
       )}
       {deed === 'limit' && ran.ready && (

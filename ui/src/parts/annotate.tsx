@@ -4,6 +4,7 @@ import { useTranslation } from 'react-i18next'
 import { Link } from 'react-router'
 import { get, part } from '../api'
 import type { Job, JobDetail } from '../types'
+import { EntryMark } from './entries'
 import { Field } from './controls/fields'
 import { Loading } from './states'
 
@@ -39,7 +40,7 @@ export function AnnotateFields({ jobs, change }: { jobs: { id: string }[]; chang
   const [text, setText] = useState('')
   const single = jobs.length === 1 ? jobs[0]!.id : ''
   const detail = useQuery({ queryKey: ['job', single], enabled: single !== '', queryFn: ({ signal }) => get<JobDetail>('/v1/jobs/' + part(single), signal) })
-  if (!single) return <Field label={t('deed.tags_signed')} placeholder="+paper-3 -draft" value={text} change={(next) => { setText(next); change(signedTags(next)) }} />
+  if (!single) return <Field entry="tag" label={t('deed.tags_signed')} placeholder="+paper-3 -draft" value={text} change={(next) => { setText(next); change(signedTags(next)) }} />
   return detail.data ? <OneJob key={single} job={detail.data.job} change={change} /> : <Loading />
 }
 
@@ -56,9 +57,9 @@ function OneJob({ job, change }: { job: Job; change: (changes: Changes) => void 
   }
   return (
     <>
-      <Field label={t('deed.tags')} placeholder="ablation paper-3" value={tags} change={(next) => say(next, note)} />
+      <Field entry="job.tags" label={t('deed.tags')} placeholder="ablation paper-3" value={tags} change={(next) => say(next, note)} />
       <span className="control">
-        <label htmlFor={id}>{t('deed.note')}</label>
+        <span className="named"><label htmlFor={id}>{t('deed.note')}</label><EntryMark entry="job.note" label={t('deed.note')} /></span>
         <textarea id={id} className="field" rows={4} maxLength={noteMax} value={note} onChange={(event) => say(tags, event.target.value)} />
       </span>
     </>

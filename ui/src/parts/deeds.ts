@@ -4,7 +4,7 @@ import type { JobState, Supports } from '../types'
 export type Deed = 'stop' | 'finish' | 'pause' | 'continue' | 'throttle' | 'resume' | 'delete' | 'priority' | 'limit' | 'first' | 'last' | 'clone' | 'annotate'
 
 // The verb of the policy that each deed needs.
-const verbs: Record<Deed, string> = { stop: 'stop', finish: 'control', pause: 'control', continue: 'control', throttle: 'control', resume: 'clone', delete: 'delete', priority: 'priority', limit: 'time-limit', first: 'move', last: 'move', clone: 'clone', annotate: 'annotate' }
+export const verbs: Record<Deed, string> = { stop: 'stop', finish: 'control', pause: 'control', continue: 'control', throttle: 'control', resume: 'clone', delete: 'delete', priority: 'priority', limit: 'time-limit', first: 'move', last: 'move', clone: 'clone', annotate: 'annotate' }
 
 // What a job says that it cannot bear.
 const bears: Partial<Record<Deed, keyof Supports>> = { pause: 'pause', throttle: 'throttle', finish: 'finish_now', resume: 'resume' }

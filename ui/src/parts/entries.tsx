@@ -12,6 +12,13 @@ export function entryAt(language: string, entry: Entry): string {
   return `/docs/${of}/${typeof place === 'string' ? place : place[of]}`
 }
 
+// EntryMark stands beside the name of a field and leads to what the reference says of it.
+export function EntryMark({ entry, label }: { entry: Entry; label: string }) {
+  const { t, i18n } = useTranslation()
+  const said = t('controls.entry', { label })
+  return <a className="entry" href={entryAt(i18n.language, entry)} target="_blank" rel="noreferrer" title={said}><span aria-hidden="true">?</span><span className="hidden">{said}</span></a>
+}
+
 // EntryLink leads to an entry, in a tab of its own.
 export function EntryLink({ entry }: { entry: Entry }) {
   const { t, i18n } = useTranslation()

@@ -15,6 +15,27 @@ export interface Simple {
 
 export const simple: Simple = { name: 'digits', nodes: 1, mode: 'single', cards: 0, cpu: 1, memory: '256MiB', image: '', command: "bash -c 'for i in $(seq 1 60); do echo step $i; sleep 1; done'" }
 
+// sweep is the job file that a batch begins with: each subjob runs the command with a
+// value of its own, by its number.
+export const sweep = `job "sweep" {
+  type = "batch"
+  tags = ["sweep"]
+
+  batch {
+    count = 4
+  }
+  resources {
+    cpu    = 0.1
+    memory = "32MiB"
+  }
+  task {
+    command = <<-EOT
+      bash -c 'rates=(0.0003 0.001 0.003 0.01); lr=$$\{rates[$NOMADLIKE_SUBJOB_INDEX]}; for step in 1 2 3 4 5; do awk -v lr=$lr -v s=$step "BEGIN { print \\"step=\\" s, \\"lr=\\" lr, \\"loss=\\" 1 / (1 + s * lr * 300) }"; done'
+    EOT
+  }
+}
+`
+
 // text spells a string of a job file: quotes, and template marks that are none.
 export const text = (value: string) => '"' + value.replace(/[\\"]/g, '\\$&').replaceAll('\n', '\\n').replace(/([$%])\{/g, '$1$1{') + '"'
 

@@ -9,11 +9,21 @@ export const typing = (event: KeyboardEvent) =>
   event.ctrlKey || event.metaKey || event.altKey || (event.target instanceof HTMLElement && (event.target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName))) || document.querySelector('dialog[open]') !== null
 
 // Where g and a letter go.
-const places: Record<string, string> = { h: '/', j: '/jobs', q: '/queue', c: '/cluster', p: '/pools', s: '/servers' }
+export const places: Record<string, string> = { h: '/', j: '/jobs', q: '/queue', c: '/cluster', p: '/pools', s: '/servers' }
 const pause = 1500 // milliseconds between g and its letter
 
-const everywhere = [['Ctrl+K', 'all'], ['g h', 'home'], ['g j', 'jobs'], ['g q', 'queue'], ['g c', 'cluster'], ['n', 'new'], ['?', 'help']] as const
-const inLists = [['j k', 'move'], ['x', 'pick'], ['o', 'open'], ['/', 'search']] as const
+const everywhere = [['Ctrl+K', 'all'], ['g h', 'home'], ['g j', 'jobs'], ['g q', 'queue'], ['g c', 'cluster'], ['g p', 'pools'], ['g s', 'servers'], ['n', 'new'], ['?', 'help'], ['Esc', 'close']] as const
+const inLists = [['j k', 'move'], ['x', 'pick'], ['o', 'open'], ['f', 'fold'], ['c', 'compare'], ['/', 'search']] as const
+const inPalette = [['↑ ↓', 'choose'], ['Enter', 'do']] as const
+const ofJob = [['← →', 'moment'], ['PageUp PageDown', 'moments'], ['Home End', 'tabs']] as const
+
+// sheetOf is what the sheet of keys lists, in groups with a title of the catalogue:
+// those of the list of jobs first where that is open.
+export const sheetOf = (pathname: string): { title: string; keys: readonly (readonly [string, string])[] }[] => {
+  const list = { title: 'jobs.keys_list', keys: inLists }
+  const others = [{ title: 'jobs.keys_everywhere', keys: everywhere }, { title: 'jobs.keys_palette', keys: inPalette }, { title: 'jobs.keys_job', keys: ofJob }]
+  return pathname === '/jobs' ? [list, ...others] : [...others, list]
+}
 
 // Keys are those that every page has, and the sheet that tells of all.
 export function Keys() {
@@ -43,13 +53,19 @@ export function Keys() {
     return () => removeEventListener('keydown', key)
   }, [go, may('submit')]) // eslint-disable-line react-hooks/exhaustive-deps
   if (!open) return null
-  const lists = pathname === '/jobs' ? [...inLists, ...everywhere] : everywhere
   return (
     <dialog ref={sheet} className="card" aria-label={t('jobs.keys_title')} onClose={() => setOpen(false)} onClick={(event) => event.target === sheet.current && sheet.current.close()}>
       <h2>{t('jobs.keys_title')}</h2>
-      <dl className="facts">
-        {lists.map(([key, text]) => <Fragment key={key}><dt>{key.split(' ').map((one) => <kbd key={one}>{one}</kbd>)}</dt><dd>{t('jobs.key_' + text)}</dd></Fragment>)}
-      </dl>
+      <div className="keysheet">
+        {sheetOf(pathname).map(({ title, keys }) => (
+          <section key={title}>
+            <h3>{t(title)}</h3>
+            <dl className="facts">
+              {keys.map(([key, text]) => <Fragment key={key}><dt>{key.split(' ').map((one) => <kbd key={one}>{one}</kbd>)}</dt><dd>{t('jobs.key_' + text)}</dd></Fragment>)}
+            </dl>
+          </section>
+        ))}
+      </div>
       <p><Button onClick={() => sheet.current?.close()}>{t('jobs.keys_close')}</Button></p>
     </dialog>
   )

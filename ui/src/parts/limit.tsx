@@ -31,7 +31,7 @@ export function LimitField({ value, set, none, off }: { value: string; set: (val
   const wrong = !unlimited && !isLimit(value)
   return (
     <div className="stack">
-      <Field label={t('deed.limit_label')} width={120} placeholder="36h" off={off} wrong={wrong} value={unlimited ? '' : value} change={set} />
+      <Field entry="limit" label={t('deed.limit_label')} width={120} placeholder="36h" off={off} wrong={wrong} value={unlimited ? '' : value} change={set} />
       <LimitPresets value={value} set={set} none={none} off={off} />
     </div>
   )

@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { Link } from 'react-router'
+import { Link, useSearchParams } from 'react-router'
 import { call, get, part } from '../api'
 import { clock, dateTime, quote, shortID } from '../format'
 import { useRights } from '../rights'
@@ -29,7 +29,9 @@ export function Windows() {
   const { t } = useTranslation()
   const may = useRights()('drain')
   const windows = useQuery(windowsQuery)
-  const [adding, setAdding] = useState(false)
+  const [params, setParams] = useSearchParams()
+  const [asked, setAdding] = useState(false)
+  const adding = asked || (may && params.has('maintain')) // the palette asks by the address
   const [ending, setEnding] = useState<MaintenanceDetail>()
   const all = windows.data ?? []
   if (!may && all.length === 0) return failing(windows) ? <Failed error={windows.error} /> : null
@@ -49,7 +51,7 @@ export function Windows() {
         ]} />
       )}
       <Cli text="nomadlike maintenance list" />
-      {adding && <AddDialog close={() => setAdding(false)} />}
+      {adding && <AddDialog close={() => { setAdding(false); setParams((old) => { old.delete('maintain'); return old }, { replace: true }) }} />}
       {ending && <EndDialog window={ending} close={() => setEnding(undefined)} />}
     </section>
   )
@@ -107,13 +109,13 @@ function AddDialog({ close }: { close: () => void }) {
     <Dialog title={t('maintenance.add')} close={close} act={t('maintenance.add')} off={!ready} busy={busy} run={() => void run(() => call<MaintenanceChanged>('POST', '/v1/maintenance', request))}>
       <div className="stack">
         <p>{t('maintenance.about')}</p>
-        <Field label={t('maintenance.which')} placeholder="gpu-03, gpu-04" value={nodes} change={setNodes} />
+        <Field entry="maintenance.nodes" label={t('maintenance.which')} placeholder="gpu-03, gpu-04" value={nodes} change={setNodes} />
         <div className="bar">
-          <Field label={t('queue.from')} type="datetime-local" value={start} change={setStart} />
-          <Field label={t('queue.to')} type="datetime-local" value={end} change={setEnd} />
+          <Field entry="maintenance.start" label={t('queue.from')} type="datetime-local" value={start} change={setStart} />
+          <Field entry="maintenance.end" label={t('queue.to')} type="datetime-local" value={end} change={setEnd} />
         </div>
-        <Field label={t('maintenance.reason')} maxLength={80} value={reason} change={setReason} />
-        <Check checked={keep} change={setKeep}>{t('maintenance.keep_running')}</Check>
+        <Field entry="maintenance.reason" label={t('maintenance.reason')} maxLength={80} value={reason} change={setReason} />
+        <Check entry="maintenance.keep" checked={keep} change={setKeep}>{t('maintenance.keep_running')}</Check>
         {request && <Cli text={lineOf(request, start, end)} />}
         {error !== undefined && <Note tone="error" title={errorText(error, t)} />}
       </div>

@@ -49,7 +49,7 @@ export function TreatDialog({ node, treat, close }: { node: Pick<NodeSummary, 'i
     <Dialog title={`${t('node.' + treat.act)} · ${node.name} · ${treat.device.index}`} close={close} act={t('node.' + treat.act)} run={() => void run()} danger={treat.act !== 'reset'} busy={busy}>
       <p>{t('node.ask_' + treat.act)}</p>
       <p className="quiet">{reasonText(treat.device.health)}</p>
-      {treat.act === 'quarantine' && <Field label={t('deed.reason')} maxLength={80} value={reason} change={setReason} />}
+      {treat.act === 'quarantine' && <Field entry="quarantine" label={t('deed.reason')} maxLength={80} value={reason} change={setReason} />}
       <Cli text={`nomadlike device ${treat.act} ${why ? `-reason ${quote(why)} ` : ''}${quote(node.name)} ${quote(treat.device.id)}`} />
       {error !== undefined && <Note tone="error" title={errorText(error, t)} />}
     </Dialog>

@@ -1,13 +1,17 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useEffect, useMemo, useRef, useState } from 'react'
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
 import { get, part } from '../api'
 import { chooseLanguage } from '../i18n'
 import { useLook } from '../look'
 import { useRights } from '../rights'
-import type { JobList, JobSummary, NodeList, NodeSummary } from '../types'
+import { sessionQuery } from '../shell'
+import type { JobList, JobSummary, NodeList, NodeSummary, Token } from '../types'
+import { deedsOf, nodeDeedsOf, settings, type NodeDeed } from './commands'
 import { Button } from './controls'
+import type { Deed } from './deeds'
+import { entryAt } from './entries'
 
 interface Command {
   key: string
@@ -22,6 +26,22 @@ const shownMax = 12
 const askedMax = 12 // of each kind
 const guidesMax = 4
 const pause = 150 // milliseconds without a key, before servers are asked
+
+const actedMax = 200 // jobs and nodes that something is offered to be done to
+
+interface Doing {
+  deed: Deed | NodeDeed
+  job?: JobSummary
+  node?: NodeSummary
+}
+
+// newest are jobs that deeds are offered for: those that are not over first.
+const newest = (jobs: JobSummary[]): JobSummary[] =>
+  [...new Map(jobs.map((job) => [job.id, job])).values()].sort((a, b) => Number(!!a.finished_at) - Number(!!b.finished_at)).slice(0, actedMax)
+
+// What asks once more is fetched when something is to be done.
+const DeedDialog = lazy(() => import('./actions').then((actions) => ({ default: actions.DeedDialog })))
+const NodeDialog = lazy(() => import('./nodedeeds').then((deeds) => ({ default: deeds.NodeDialog })))
 
 const wordsOf = (text: string) => text.toLowerCase().split(/\s+/).filter(Boolean)
 
@@ -98,6 +118,9 @@ export function Palette({ signOut }: { signOut: () => void }) {
   const client = useQueryClient()
   const { dark, setMode } = useLook()
   const may = useRights()
+  const who = useQuery<Token | null>({ ...sessionQuery, enabled: false }).data
+  const [doing, setDoing] = useState<Doing>()
+  const typed = text.trim() !== ''
   const asked = useFound(open, text)
   const language = i18n.language === 'zh' ? 'zh' : 'en'
   const guides = useGuides(open, text, language)
@@ -118,20 +141,35 @@ export function Palette({ signOut }: { signOut: () => void }) {
   const commands = useMemo<Command[]>(() => {
     if (!open) return []
     const pages = ['jobs', 'queue', 'cluster', 'pools', 'servers'].map((key) => ({ key, label: t('menu.' + key), hint: t('palette.page'), run: () => void go('/' + key) }))
-    const nodes = [...(client.getQueryData<NodeSummary[]>(['nodes']) ?? []), ...asked.nodes].map((node) => ({ key: 'n' + node.id, id: node.id, label: node.name, hint: t('palette.node'), run: () => void go('/nodes/' + node.id) }))
-    const jobs = [...(client.getQueryData<JobSummary[]>(['jobs']) ?? []), ...asked.jobs].map((job) => ({ key: 'j' + job.id, id: job.id, label: `${job.name} ${job.project}`, also: [...(job.tags ?? []).map((tag) => 'tag:' + tag), job.note].join(' '), hint: t('state.' + job.state), run: () => void go('/jobs/' + job.id) }))
+    const known = [...(client.getQueryData<NodeSummary[]>(['nodes']) ?? []), ...asked.nodes]
+    const loaded = [...client.getQueriesData<JobSummary[]>({ queryKey: ['jobs'] }).flatMap(([, data]) => (Array.isArray(data) ? data : [])), ...asked.jobs]
+    const nodes = known.map((node) => ({ key: 'n' + node.id, id: node.id, label: node.name, hint: t('palette.node'), run: () => void go('/nodes/' + node.id) }))
+    const jobs = loaded.map((job) => ({ key: 'j' + job.id, id: job.id, label: `${job.name} ${job.project}`, also: [...(job.tags ?? []).map((tag) => 'tag:' + tag), job.note].join(' '), hint: t('state.' + job.state), run: () => void go('/jobs/' + job.id) }))
     return [
       ...pages,
-      ...(may('submit') ? [{ key: 'new', label: t('jobs.new'), run: () => void go('/jobs/new') }] : []),
+      ...(may('submit') ? [
+        { key: 'new', label: t('jobs.new'), run: () => void go('/jobs/new') },
+        { key: 'sweep', label: t('shell.new_batch'), run: () => void go('/jobs/new?kind=batch') },
+      ] : []),
       ...(may('vip') ? [{ key: 'vip', label: t('vip.title'), run: () => void go('/vip') }] : []),
       { key: 'board', label: t('cluster.board'), run: () => void go('/cluster?board') },
       { key: 'lang', label: i18n.language === 'zh' ? 'English' : '中文', hint: t('shell.language'), run: () => void chooseLanguage(i18n.language === 'zh' ? 'en' : 'zh') },
       { key: 'dark', label: dark ? t('palette.light') : t('palette.dark'), run: () => setMode(dark ? 'light' : 'dark') },
+      { key: 'auto', label: t('shell.mode', { mode: t('shell.mode_auto') }), run: () => setMode('auto') },
+      { key: 'keys', label: t('jobs.keys_title'), also: '?', run: () => setTimeout(() => dispatchEvent(new KeyboardEvent('keydown', { key: '?' }))) },
       { key: 'out', label: t('shell.sign_out'), run: signOut },
       ...jobs,
       ...nodes,
+      // What nobody has begun to look for stays out of the way.
+      ...(typed ? [
+        ...(may('drain') ? [{ key: 'maintain', label: t('maintenance.add'), hint: t('palette.action'), run: () => void go('/queue?maintain') }] : []),
+        ...(may('what_if') ? [{ key: 'whatif', label: t('whatif.title'), hint: t('palette.action'), run: () => void go('/queue') }] : []),
+        ...newest(loaded).flatMap((job) => deedsOf(job, who).map((deed) => ({ key: deed + job.id, label: `${t('deed.' + deed)} ${job.name}`, also: job.project, hint: t('palette.action'), run: () => setDoing({ deed, job }) }))),
+        ...(may('drain') ? known.slice(0, actedMax).flatMap((node) => nodeDeedsOf(node).map((deed) => ({ key: deed + node.id, label: `${t('node.' + deed)} ${node.name}`, hint: t('palette.action'), run: () => setDoing({ deed, node }) }))) : []),
+        ...settings.filter(({ right }) => !right || may(right)).map(({ label, also, page, entry }) => ({ key: 's' + label, label: t(label), also, hint: t(page ? 'palette.setting' : 'palette.reference'), run: () => (page ? void go(page) : void window.open(entryAt(i18n.language, entry!), '_blank', 'noopener')) })),
+      ] : []),
     ]
-  }, [open, t, i18n.language, dark, client, go, setMode, signOut, asked.jobs, asked.nodes]) // eslint-disable-line react-hooks/exhaustive-deps
+  }, [open, typed, t, i18n.language, dark, client, go, setMode, signOut, asked.jobs, asked.nodes]) // eslint-disable-line react-hooks/exhaustive-deps
   const pages = guides.map(({ url, title, head }) => ({ key: 'g' + url, label: head ? `${title} › ${head}` : title, hint: t('menu.guides'), run: () => location.assign(`/docs/${language}/${url}`) }))
   const found: Command[] = [...matching(commands, text), ...pages]
   const close = () => {
@@ -182,6 +220,8 @@ export function Palette({ signOut }: { signOut: () => void }) {
         </ul>
         <p className="quiet" role="status">{asked.busy ? t('palette.looking') : found.length === 0 ? t('palette.none') : ''}</p>
       </dialog>}
+      {doing?.job && <Suspense><DeedDialog deed={doing.deed as Deed} jobs={[doing.job]} close={() => setDoing(undefined)} /></Suspense>}
+      {doing?.node && <Suspense><NodeDialog deed={doing.deed as NodeDeed} node={doing.node} close={() => setDoing(undefined)} /></Suspense>}
     </>
   )
 }

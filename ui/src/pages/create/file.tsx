@@ -29,10 +29,10 @@ export function CommandLine({ text, names, given, set, resume, name }: { text: s
     <div className="card stack">
       {names.length > 0 && (
         <div className="form">
-          {names.map((one) => <Field key={one} label={one} width={130} value={given[one] ?? ''} placeholder={t('create.default')} change={(value) => set({ ...given, [one]: value })} />)}
+          {names.map((one) => <Field key={one} entry="run.var" label={one} width={130} value={given[one] ?? ''} placeholder={t('create.default')} change={(value) => set({ ...given, [one]: value })} />)}
         </div>
       )}
-      <Field label={t('deed.cli')} id="cli" className="mono" width="100%" spellCheck={false} value={shown} readOnly={names.length === 0}
+      <Field entry="run" label={t('deed.cli')} id="cli" className="mono" width="100%" spellCheck={false} value={shown} readOnly={names.length === 0}
         change={(value) => { setTyped(value); set(readLine(value, names)) }} done={() => setTyped(undefined)} />
       <details>
         <summary>{t('create.with_file')}</summary>

@@ -1,6 +1,7 @@
 import { useId, useState, type InputHTMLAttributes, type ReactNode } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Drop } from '../controls'
+import { EntryMark, type Entry } from '../entries'
 
 // Fields hold one value each. Their name stands above them; a bare one stands in
 // a table or a bar that says what it is, and its name is told to those who hear it.
@@ -10,18 +11,19 @@ interface Named {
   bare?: boolean
   off?: boolean
   width?: number | string
+  entry?: Entry // what the reference says of it
 }
 
-function Labelled({ label, bare, grow, children, htmlFor }: { label: string; bare?: boolean; grow?: boolean; children: ReactNode; htmlFor: string }) {
+function Labelled({ label, bare, grow, children, htmlFor, entry }: { label: string; bare?: boolean; grow?: boolean; children: ReactNode; htmlFor: string; entry?: Entry }) {
   if (bare) return children
-  return <span className={grow ? 'control grow' : 'control'}><label htmlFor={htmlFor}>{label}</label>{children}</span>
+  return <span className={grow ? 'control grow' : 'control'}><span className="named"><label htmlFor={htmlFor}>{label}</label>{entry && <EntryMark entry={entry} label={label} />}</span>{children}</span>
 }
 
 // Field is a text of one line.
-export function Field({ label, bare, grow, off, width, value, change, wrong, done, className = '', ...rest }: Named & Omit<InputHTMLAttributes<HTMLInputElement>, 'value'> & { value: string; change: (value: string) => void; wrong?: boolean; grow?: boolean; done?: () => void }) {
+export function Field({ label, entry, bare, grow, off, width, value, change, wrong, done, className = '', ...rest }: Named & Omit<InputHTMLAttributes<HTMLInputElement>, 'value'> & { value: string; change: (value: string) => void; wrong?: boolean; grow?: boolean; done?: () => void }) {
   const id = useId()
   return (
-    <Labelled label={label} bare={bare} grow={grow} htmlFor={rest.id ?? id}>
+    <Labelled label={label} entry={entry} bare={bare} grow={grow} htmlFor={rest.id ?? id}>
       <input id={id} {...rest} className={`field ${wrong ? 'wrong ' : ''}${className}`} style={{ width }} aria-label={label} aria-invalid={wrong || undefined} disabled={off} value={value}
         onChange={(event) => change(event.target.value)}
         onBlur={done} onKeyDown={done && ((event) => { if (event.key === 'Enter') done() })} />
@@ -32,7 +34,7 @@ export function Field({ label, bare, grow, off, width, value, change, wrong, don
 // Count is a number between two bounds. What is typed counts while it is within
 // them; the rest is mended when the field is left or confirmed. done is called
 // then, and with each step of the arrows, behind the change.
-export function Count({ label, bare, off, width = 88, value, change, done, least, most, step = 1 }: Named & { value: number; change: (value: number) => void; done?: () => void; least: number; most: number; step?: number }) {
+export function Count({ label, entry, bare, off, width = 88, value, change, done, least, most, step = 1 }: Named & { value: number; change: (value: number) => void; done?: () => void; least: number; most: number; step?: number }) {
   const id = useId()
   const [typed, setTyped] = useState<string>()
   const within = (n: number) => Math.min(most, Math.max(least, n))
@@ -48,7 +50,7 @@ export function Count({ label, bare, off, width = 88, value, change, done, least
     done?.()
   }
   return (
-    <Labelled label={label} bare={bare} htmlFor={id}>
+    <Labelled label={label} entry={entry} bare={bare} htmlFor={id}>
       <input id={id} className="field count" type="number" inputMode="decimal" step="any" min={least} max={most} style={{ width }} aria-label={label} disabled={off} value={typed ?? value}
         onChange={(event) => {
           const text = event.target.value
@@ -75,11 +77,11 @@ export interface Option<V> {
 }
 
 // Choice is one of many. Where it may be none, none is called empty.
-export function Choice<V extends string | number>({ label, bare, off, width, value, change, options, empty, small }: Named & { value: V | undefined; change: (value: V) => void; options: Option<V>[]; empty?: string; small?: boolean }) {
+export function Choice<V extends string | number>({ label, entry, bare, off, width, value, change, options, empty, small }: Named & { value: V | undefined; change: (value: V) => void; options: Option<V>[]; empty?: string; small?: boolean }) {
   const id = useId()
   const place = options.findIndex((option) => option.value === value)
   return (
-    <Labelled label={label} bare={bare} htmlFor={id}>
+    <Labelled label={label} entry={entry} bare={bare} htmlFor={id}>
       <select id={id} className={small ? 'field small' : 'field'} style={{ width }} aria-label={label} disabled={off} value={place < 0 ? '' : place} onChange={(event) => { const taken = options[Number(event.target.value)]; if (event.target.value !== '' && taken) change(taken.value) }}>
         {(empty !== undefined || place < 0) && <option value="" disabled>{empty ?? ''}</option>}
         {options.map((option, i) => <option key={option.value} value={i} disabled={option.off}>{option.label}</option>)}
@@ -89,22 +91,24 @@ export function Choice<V extends string | number>({ label, bare, off, width, val
 }
 
 // Check is yes or no.
-export function Check({ checked, change, off, children }: { checked: boolean; change: (checked: boolean) => void; off?: boolean; children: ReactNode }) {
-  return (
+export function Check({ checked, change, off, entry, children }: { checked: boolean; change: (checked: boolean) => void; off?: boolean; entry?: Entry; children: ReactNode }) {
+  const box = (
     <label className={off ? 'check off' : 'check'}>
       <input type="checkbox" checked={checked} disabled={off} onChange={(event) => change(event.target.checked)} /> <span>{children}</span>
     </label>
   )
+  return entry ? <span className="named">{box}<EntryMark entry={entry} label={String(children)} /></span> : box
 }
 
 // Radios choose one of a few that are read before they are taken.
-export function Radios<V extends string>({ label, value, change, options }: { label: string; value: V | undefined; change: (value: V) => void; options: Option<V>[] }) {
+export function Radios<V extends string>({ label, entry, value, change, options }: { label: string; entry?: Entry; value: V | undefined; change: (value: V) => void; options: Option<V>[] }) {
   const name = useId()
   return (
     <div className="bar" role="radiogroup" aria-label={label}>
       {options.map((option) => (
         <label key={option.value} className="check"><input type="radio" name={name} checked={option.value === value} onChange={() => change(option.value)} /> <span>{option.label}</span></label>
       ))}
+      {entry && <EntryMark entry={entry} label={label} />}
     </div>
   )
 }
