@@ -8,7 +8,7 @@ import { compose, envText, heredoc, noMachines, readEnv, readLine, runLine, simp
 import { stragglers } from '../src/parts/usage'
 import { linesOf, namesOf } from '../src/parts/training'
 import { colour, differing, errorLine, merged, timed, visible } from '../src/parts/logs'
-import { matching } from '../src/parts/palette'
+import { matching } from '../src/parts/finder'
 import { boxes, closed, lanes, outside, tops } from '../src/parts/timeline'
 import { requestOf } from '../src/parts/maintenance'
 import { sentence as queueSentence } from '../src/pages/queue'
