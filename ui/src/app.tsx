@@ -4,11 +4,10 @@ import { createBrowserRouter, RouterProvider } from 'react-router'
 import { ApiError, asked, onSignedOut } from './api'
 import { Look, type Mode } from './look'
 import { again } from './again'
-import { Cluster, firstNodes, nodesQuery } from './pages/cluster'
 import { Home } from './pages/home'
 import { Jobs } from './pages/jobs'
 import { Messages } from './parts/controls/messages'
-import { firstJobs, firstQuery } from './parts/lists'
+import { firstJobs, firstNodes, firstQuery, nodesQuery } from './parts/lists'
 import { Broken, NoPage, passing } from './parts/states'
 import { sessionQuery, Shell } from './shell'
 
@@ -35,8 +34,8 @@ export async function takeFirst() {
   if (asked(firstNodes)) void client.prefetchQuery(nodesQuery)
 }
 
-// Home, the list of jobs and the wall of cards are seen first; the code of the other
-// pages comes when they are opened.
+// Home and the list of jobs are seen first; the code of the other pages comes when
+// they are opened.
 const router = createBrowserRouter([
   {
     element: <Shell />,
@@ -44,7 +43,7 @@ const router = createBrowserRouter([
     children: [
       { index: true, element: <Home /> },
       { path: 'jobs', element: <Jobs /> },
-      { path: 'cluster', element: <Cluster /> },
+      { path: 'cluster', lazy: () => again(() => import('./pages/cluster')).then((m) => ({ Component: m.Cluster })) },
       { path: 'jobs/new', lazy: () => again(() => import('./pages/create')).then((m) => ({ Component: m.Create })) },
       { path: 'vip', lazy: () => again(() => import('./pages/vip')).then((m) => ({ Component: m.VipPage })) },
       { path: 'jobs/:id/:tab?', lazy: () => again(() => import('./pages/job')).then((m) => ({ Component: m.JobPage })) },

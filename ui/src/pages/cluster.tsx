@@ -4,41 +4,24 @@ import { useTranslation } from 'react-i18next'
 import { Link } from 'react-router'
 import { useAddress } from '../address'
 import { again } from '../again'
-import { call, get, part } from '../api'
+import { call, get } from '../api'
 import { clock } from '../format'
 import { useGuest } from '../guest'
 import { Button, Pick, Segments } from '../parts/controls'
 import { atMoment, cellsOf, counted, groupings, groupsOf, keeps, largestGang, questions, sumsOf, type Question, type Sums, type Tile } from '../parts/cells'
+import { nodesQuery } from '../parts/lists'
 import { NodeTable } from '../parts/nodetable'
 import { Failed, failing, Loading, useTitle } from '../parts/states'
 import { colourings, Wall } from '../parts/wall'
 import { useSession } from '../shell'
-import type { Available, DeviceList, NodeList, NodeSummary, Timeline } from '../types'
+import type { Available, DeviceList, Timeline } from '../types'
 
-const nodesMax = 5000
 const hoursAhead = 12
 
 // What is opened from the page comes when it is: nobody waits for it who looks at the wall.
 const ShareDialog = lazy(() => again(() => import('../parts/share')).then((m) => ({ default: m.ShareDialog })))
 const NodeCards = lazy(() => again(() => import('../parts/nodecards')).then((m) => ({ default: m.NodeCards })))
 const Board = lazy(() => again(() => import('../parts/board')).then((m) => ({ default: m.Board })))
-
-async function allNodes(signal?: AbortSignal): Promise<NodeSummary[]> {
-  const nodes: NodeSummary[] = []
-  let after = ''
-  do {
-    const page = await get<NodeList>(firstNodes + (after && '&after=' + part(after)), signal)
-    nodes.push(...(page.nodes ?? []))
-    after = page.next ?? ''
-  } while (after && nodes.length < nodesMax)
-  return nodes
-}
-
-// What boot.js asks for as well.
-export const firstNodes = '/v1/nodes?limit=1000'
-
-// nodesQuery asks for all nodes.
-export const nodesQuery = { queryKey: ['nodes'], queryFn: ({ signal }: { signal: AbortSignal }) => allNodes(signal) }
 
 // The smallest job asks which job uses each card; whoever may submit nothing
 // sees that a card is in use, and not by whom.

@@ -7,7 +7,7 @@ import { clock, dateTime, lengthOf, millis, since, span } from '../format'
 import { reasonText } from '../i18n'
 import { JobRow, endsText } from '../parts/jobrow'
 import { Button, Pick } from '../parts/controls'
-import { outlookQuery, timelineQuery } from '../parts/lists'
+import { nodesQuery, outlookQuery, timelineQuery } from '../parts/lists'
 import { Load } from '../parts/load'
 import { endsOf, liveOf, needsOf, type Ends, type Live, type Need } from '../parts/mine'
 import { freeOf, poolsQuery } from '../parts/rail'
@@ -18,7 +18,6 @@ import { Wall } from '../parts/wall'
 import { useRights } from '../rights'
 import { useSession } from '../shell'
 import type { AutopilotHealth, JobList, JobSummary, NodeSummary, Outlook, ProjectDetail, Queue, Startable } from '../types'
-import { nodesQuery } from './cluster'
 
 const newest = 200 // of one's jobs, the page looks at as many
 const rowsMax = 8

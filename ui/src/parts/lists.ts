@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
-import { allJobs, get } from '../api'
+import { allJobs, get, part } from '../api'
 import { failing } from './states'
-import type { JobList, JobSummary, Outlook, Timeline } from '../types'
+import type { JobList, JobSummary, NodeList, NodeSummary, Outlook, Timeline } from '../types'
 
 // The list of jobs, which several pages read and the event stream keeps current.
 export const useJobs = (enabled = true) => useQuery({ queryKey: ['jobs'], enabled, queryFn: ({ signal }) => allJobs(signal), refetchInterval: 60_000 })
@@ -48,3 +48,22 @@ export const outlookQuery = {
   refetchInterval: 30_000,
   queryFn: ({ signal }: { signal: AbortSignal }) => get<Outlook>('/v1/outlook', signal),
 }
+
+const nodesMax = 5000
+
+async function allNodes(signal?: AbortSignal): Promise<NodeSummary[]> {
+  const nodes: NodeSummary[] = []
+  let after = ''
+  do {
+    const page = await get<NodeList>(firstNodes + (after && '&after=' + part(after)), signal)
+    nodes.push(...(page.nodes ?? []))
+    after = page.next ?? ''
+  } while (after && nodes.length < nodesMax)
+  return nodes
+}
+
+// What boot.js asks for as well.
+export const firstNodes = '/v1/nodes?limit=1000'
+
+// nodesQuery asks for all nodes.
+export const nodesQuery = { queryKey: ['nodes'], queryFn: ({ signal }: { signal: AbortSignal }) => allNodes(signal) }
