@@ -46,7 +46,7 @@ async function palette(browser, agent, token, lang, name, inspect) {
   const box = dialog.getByRole('combobox')
   const [node] = JSON.parse(await agent.cli('node', 'status', '-json'))
   await box.fill(node.name)
-  await page.getByRole('option', { name: node.name }).waitFor()
+  await page.getByRole('option', { name: new RegExp('^' + node.name) }).waitFor()
   await box.fill('nothing-like-it')
   await dialog.getByRole('status').filter({ hasText: /./ }).waitFor()
   await box.fill(name.toUpperCase())
