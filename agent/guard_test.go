@@ -222,6 +222,7 @@ func changes() map[string]any {
 var noEntry = map[string]string{
 	"jobs.forecast": "asks", "queue.what_if": "asks", "jobs.parse": "asks", "jobs.format": "asks", "jobs.validate": "asks", "jobs.plan": "asks",
 	"nodes.available": "asks", "operator.snapshot_inspect": "asks",
+	"jobs.consent":       "needs a VIP job that asks; its entry goes by propose like the others",
 	"allocations.commit": "is done by the node", "nodes.treat_device": "needs a device; its entry goes by propose like the others",
 	"session.create": "stays at this agent", "session.delete": "stays at this agent",
 	"tokens.bootstrap": "the log compares the setup secret", "agent.join": "the log takes the use of the join token", "agent.renew": "a certificate, by the proof of a key: see TestRenewalWhileRemoved",

@@ -38,6 +38,7 @@ func jobVerbs() []verb {
 		{path: "job priority", args: "JOB normal|urgent|critical", setup: jobPriority},
 		{path: "job tag", args: "JOB [+TAG|-TAG...]", stopAtArg: 1, setup: jobTag},
 		{path: "job note", args: "JOB [TEXT]", stopAtArg: 1, setup: jobNote},
+		{path: "job consent", args: "JOB [yes|no]", setup: jobConsent},
 		{path: "job clone", args: "JOB [FILE]", setup: jobClone},
 		{path: "job resume", args: "JOB", setup: jobResume},
 		{path: "job stop", args: "JOB...", setup: jobStop},

@@ -184,6 +184,12 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 	if why := env.statusText(detail.JobStatus); why != "" {
 		fields.row(env.text("cli.col.why"), env.waitingText(why, detail.Holders))
 	}
+	for i := range detail.Asked {
+		fields.row(env.text("cli.col.asked"), env.askedText(&detail.Asked[i]))
+	}
+	for i := range detail.Answers {
+		fields.row(env.text("cli.col.asked"), env.answeredText(&detail.Answers[i]))
+	}
 	if len(job.Tags) > 0 {
 		fields.row(env.text("cli.col.tags"), safe(strings.Join(job.Tags, " ")))
 	}

@@ -43,6 +43,11 @@ func walkJob(v visitor, job *structs.Job) {
 			v.label("node", &m.Node, false)
 			v.argument("busy", text(&m.Busy))
 		})
+		single(v, "ask", &vip.Ask, func(v visitor, a *structs.VIPAsk) {
+			v.argument("for", span(&a.For, 0))
+			v.argument("silence", text(&a.Silence))
+			v.argument("message", text(&a.Message))
+		})
 	})
 	always(v, "task", &job.Task, walkTask)
 	walkData(v, job)

@@ -41,6 +41,7 @@ func (h *jobHandlers) list(r *front.Request) (*api.JobList, error) {
 	if refusal != nil {
 		return nil, refusal
 	}
+	asks, now := askings(snapshot), structs.At(h.now())
 	out := api.JobList{Jobs: make([]api.JobSummary, len(views)), Next: next}
 	for i, view := range views {
 		job := view.Job
@@ -52,6 +53,10 @@ func (h *jobHandlers) list(r *front.Request) (*api.JobList, error) {
 		}
 		out.Jobs[i].Wait = waitOf(r, snapshot, out.Jobs[i].Wait)
 		addUnused(snapshot, job, &out.Jobs[i])
+		open := slices.DeleteFunc(slices.Clone(asks[job.ID]), func(a asking) bool { return a.consent.Answer != structs.ConsentNone })
+		if len(open) > 0 {
+			out.Jobs[i].Asked = &askedOf(snapshot, open[:1], now)[0]
+		}
 	}
 	if trends {
 		h.usage.addTrends(r, snapshot, out.Jobs)

@@ -115,6 +115,8 @@ func (h *jobHandlers) read(r *front.Request, job *structs.Job) (*api.JobDetail, 
 		Subjobs:   subjobsOf(r, snapshot, subjobs),
 		Yielded:   yielded(snapshot, job.ID),
 		Awaits:    awaited(snapshot, job.ID),
+		Asked:     askedOf(snapshot, askings(snapshot)[job.ID], structs.At(h.now())),
+		Answers:   answers(r, snapshot, job.ID),
 		May:       may(r, jobObject(view.Job)),
 	}, nil
 }

@@ -74,6 +74,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.WriteOf(jobs, api.JobsMove, e.jobs.move)
 	front.WriteOf(jobs, api.JobsTimeLimit, e.jobs.limitTime)
 	front.WriteOf(jobs, api.JobsAnnotate, e.jobs.annotate)
+	front.WriteOf(jobs, api.JobsConsent, e.jobs.consent)
 	front.Read(t, api.MaintenanceWindows, e.maintenance.list)
 	front.Write(t, api.MaintenanceAdd, e.maintenance.add)
 	front.Write(t, api.MaintenanceChange, e.maintenance.change)

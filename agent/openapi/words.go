@@ -15,6 +15,7 @@ func words() map[reflect.Type][]any {
 	listed := make(map[reflect.Type][]any)
 	list(listed, structs.JobTypeTraining, structs.JobTypeBatch, structs.JobTypeDev)
 	list(listed, structs.PriorityNormal, structs.PriorityUrgent, structs.PriorityCritical)
+	list(listed, structs.ConsentNone, structs.ConsentYes, structs.ConsentNo)
 	list(listed, structs.Modes()...)
 	list(listed, structs.JobStates()...)
 	list(listed, structs.OrderSubmission, structs.OrderFair)

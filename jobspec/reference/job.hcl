@@ -68,7 +68,12 @@ job "resnet50" {
   }
   vip {
     machine "gpu-01" {
-      busy = "kill"
+      busy = "ask"
+    }
+    ask {
+      for     = "1h"
+      silence = "kill"
+      message = "demo for the review at 15:00"
     }
   }
   task {

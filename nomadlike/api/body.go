@@ -147,6 +147,8 @@ type JobSummary struct {
 	LimitAt   structs.UnixNano `json:"limit_at,omitempty"`   // when the first of what runs of it reaches its time limit
 	TimeLimit structs.Duration `json:"time_limit,omitempty"` // with LimitAt
 	Trend     *JobTrend        `json:"trend,omitempty"`      // of one that runs, where the list was asked for trends
+	// Asked is the first thing that a VIP job asks its owner and that nobody answered.
+	Asked *Asked `json:"asked,omitempty"`
 }
 
 // JobTrend is how a metric of a job that runs goes in its newest attempt.
@@ -211,8 +213,11 @@ type JobDetail struct {
 	Subjobs []structs.Subjob `json:"subjobs"`
 	Yielded []Yield          `json:"yielded,omitempty"`
 	Awaits  []JobRef         `json:"awaits,omitempty"`
-	Holders []JobRef         `json:"holders,omitempty"` // of what it waits for, those that the caller may read, and one without a name for others
-	May     []string         `json:"may"`               // what the caller may do to it
+	// Asked is what VIP jobs ask its owner, and Answers what owners said to it.
+	Asked   []Asked    `json:"asked,omitempty"`
+	Answers []Answered `json:"answers,omitempty"`
+	Holders []JobRef   `json:"holders,omitempty"` // of what it waits for, those that the caller may read, and one without a name for others
+	May     []string   `json:"may"`               // what the caller may do to it
 }
 
 // YieldsMax bounds the lists of JobDetail.

@@ -123,6 +123,10 @@ var (
 		Name: "jobs.annotate", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/annotations", Verb: VerbAnnotate, Kind: ObjectJob, From: FromJob,
 		Summary: "Change the tags and the note of a job, whatever its state; nothing that runs is touched",
 	})
+	JobsConsent = endpoint[ConsentRequest, AskedList](Route{
+		Name: "jobs.consent", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/consent", Verb: VerbConsent, Kind: ObjectJob, From: FromJob,
+		Summary: "Answer, for a job that runs, a VIP job that asks whether it may be stopped",
+	})
 	JobsMove = endpoint[QueueMoveRequest, Changed](Route{
 		Name: "jobs.move", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/move", Verb: VerbMove, Kind: ObjectJob, From: FromJob,
 		Summary: "Give a queued job another place within its tier",
@@ -166,6 +170,7 @@ func jobRoutes() []Route {
 		JobsPriority.route,
 		JobsTimeLimit.route,
 		JobsAnnotate.route,
+		JobsConsent.route,
 		JobsMove.route,
 		EventsStream.route,
 	}

@@ -25,6 +25,7 @@ const (
 	VerbPriority      Verb = "priority"
 	VerbTimeLimit     Verb = "time-limit"
 	VerbAnnotate      Verb = "annotate"
+	VerbConsent       Verb = "consent"
 	VerbMove          Verb = "move"
 	VerbMembers       Verb = "members"
 	VerbWhatIf        Verb = "what_if"

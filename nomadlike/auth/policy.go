@@ -21,6 +21,7 @@ const (
 	VerbTensorBoard   Verb = "tensorboard"       // open one on a job's output
 	VerbTimeLimit     Verb = "time-limit"        // change it
 	VerbAnnotate      Verb = "annotate"          // change a job's tags and note
+	VerbConsent       Verb = "consent"           // agree, or not, that it is stopped for a VIP job
 	VerbPriority      Verb = "priority"          // change it to normal or urgent
 	VerbPriorityTop   Verb = "priority-critical" // give the highest priority
 	VerbVIP           Verb = "vip"               // make a job that chooses its machines, and may end what runs there
@@ -99,6 +100,7 @@ var rules = [...]rule{
 	{ObjectJob, VerbDelete, no, no, sharew, proj, no, every, no, no, no, no, no},
 	{ObjectJob, VerbTimeLimit, no, no, sharew, proj, no, every, no, no, no, no, no},
 	{ObjectJob, VerbAnnotate, no, no, sharew, proj, every, every, no, no, no, no, no},
+	{ObjectJob, VerbConsent, no, no, sharew, proj, no, every, no, no, no, no, no},
 	{ObjectJob, VerbPriority, no, no, sharew, proj, every, every, no, no, no, no, no},
 	{ObjectJob, VerbPriorityTop, no, no, no, no, no, every, no, no, no, no, no},
 	{ObjectJob, VerbVIP, no, no, no, no, own, own, no, no, no, no, no},

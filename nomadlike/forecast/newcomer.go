@@ -235,7 +235,7 @@ func (f *Futures) whenOf(job *structs.Job, subjob *structs.Subjob, spec int, got
 	}
 	var samples []sample
 	if job.VIP != nil {
-		samples = f.machines(job, got)
+		samples = f.machines(job, subjob, got)
 	} else {
 		samples = f.newcomerOf(job, subjob, spec, got).samples(1)
 	}
@@ -282,6 +282,30 @@ func (f *Futures) killed(job *structs.Job, promised *structs.GangPlan) []structs
 	return keys
 }
 
+// asks reports since when a VIP job may stop a member on one of its machines for want
+// of an answer of its owner, as far as that is known; never: it waits for it.
+func (f *Futures) asks(job *structs.Job, subjob *structs.Subjob, m *member) structs.UnixNano {
+	if job.VIP.Ask == nil || m.job.VIP != nil || !slices.ContainsFunc(m.gang.Nodes, func(id string) bool {
+		node, _ := f.base.Node(id)
+		return node != nil && job.VIP.Asks(node)
+	}) {
+		return never
+	}
+	if c := subjob.ConsentOf(structs.AttemptKey{JobID: m.subjob.JobID, Subjob: m.subjob.Index, Number: m.gang.Attempt}); c != nil {
+		switch {
+		case c.Allows(job.VIP.Ask, f.now):
+			return f.now
+		case c.Answer == structs.ConsentNo || job.VIP.Ask.Silence != structs.BusyKill:
+			return never
+		}
+		return c.Until
+	}
+	if job.VIP.Ask.Silence == structs.BusyKill {
+		return f.now.Add(job.VIP.Ask.For.Std())
+	}
+	return never
+}
+
 // kills reports whether a VIP job that kills last ends a member on one of its machines.
 func (f *Futures) kills(job *structs.Job, m *member) bool {
 	return job.KillsLast && m.job.VIP == nil && slices.ContainsFunc(m.gang.Nodes, func(id string) bool {
@@ -295,7 +319,7 @@ func (f *Futures) kills(job *structs.Job, m *member) bool {
 // machines samples the start of a VIP job that waits for some of its machines:
 // when the last of those for whom it waits, or for which they were nominated before,
 // leaves, and those whom it ends then have stopped. Nobody new comes.
-func (f *Futures) machines(job *structs.Job, got *probe) []sample {
+func (f *Futures) machines(job *structs.Job, subjob *structs.Subjob, got *probe) []sample {
 	chosen := make(map[int32]bool)
 	g := f.view()
 	for at := range g.sites {
@@ -328,6 +352,10 @@ func (f *Futures) machines(job *structs.Job, got *probe) []sample {
 			if got.gang != nil && (ends(got.gang, m.subjob) || f.kills(job, m)) {
 				stops = max(stops, time.Duration(unit(mix(mix(f.seed, uint64(k)), m.identity()))*float64(grace(m.job))))
 				continue
+			}
+			if at := f.asks(job, subjob, m); at < leaves {
+				stops = max(stops, time.Duration(unit(mix(mix(f.seed, uint64(k)), m.identity()))*float64(grace(m.job))))
+				leaves = at
 			}
 			if leaves > f.horizon {
 				s = sample{at: f.horizon, open: true, end: leaves == never}

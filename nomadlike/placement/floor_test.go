@@ -240,13 +240,16 @@ func TestKeySeesEveryField(t *testing.T) {
 	job.Resources[0].Devices[0].Models, job.Resources[0].Devices[0].IDs = []string{"A"}, []string{"0"}
 	job.Resources[0].Ports = []structs.PortRequest{{Name: "http", Static: 80}}
 	job.Placement.Nodes = []string{"n1"}
-	job.VIP = &structs.VIP{Machines: []structs.VIPMachine{{Node: "n1"}}}
+	job.VIP = &structs.VIP{Machines: []structs.VIPMachine{{Node: "n1"}}, Ask: new(structs.VIPAsk)}
 	ignored := map[string]string{
 		"Resources[0].Label":        "names the alternative for people",
 		"Resources[0].SharedMemory": "is part of Memory",
 		"Resources[0].Disk":         "bounds the task, and reserves nothing",
 		"Resources[0].SKU":          "is resolved at admission",
 		"VIP.Machines[0].Busy":      "says what happens to others",
+		"VIP.Ask.For":               "says what happens to others",
+		"VIP.Ask.Silence":           "says what happens to others",
+		"VIP.Ask.Message":           "says what happens to others",
 		"Distributed.WorldSize":     "the launch reads it", "Distributed.Rewrite": "the launch reads it", "Distributed.Launcher": "the launch reads it",
 		"Distributed.ProcsPerNode": "the launch reads it", "Distributed.MinNodes": "the launch reads it", "Distributed.ParameterServers": "counts in mode tensorflow alone",
 		"Distributed.Chief": "the launch reads it", "Distributed.Emulate": "the launch reads it", "Distributed.RankTable": "the launch reads it",

@@ -129,11 +129,19 @@ func (b *Board) Pass(now structs.UnixNano, seed uint64) structs.Plan {
 }
 
 // Due reports when a pass may decide otherwise though nothing changed: a restart
-// delay is over by then. False: never, by time alone.
+// delay is over by then, or the time in which an owner may answer a VIP job. False:
+// never, by time alone.
 func (b *Board) Due(now structs.UnixNano) (structs.UnixNano, bool) {
 	due := never
 	for _, id := range b.queue.idle {
 		due = min(due, b.queue.entries[id].subjob.NotBefore)
+	}
+	for _, id := range b.promises.nominations {
+		if e := &b.queue.entries[id]; e.stand == nominated {
+			if at := e.subjob.SilenceAt(e.job, now); at != 0 {
+				due = min(due, at)
+			}
+		}
 	}
 	return max(due, now), due != never
 }

@@ -112,7 +112,7 @@ func (p *pass) victimCandidates(h *preemptionSearch) map[int32]bool {
 }
 
 func (p *pass) victimProblem(h *preemptionSearch, v *entry, view feasible.View) *structs.Reason {
-	victim := feasible.Victim{Job: v.job, QuotaUsage: v.gang.quotaUsage}
+	victim := feasible.Victim{Job: v.job, QuotaUsage: v.gang.quotaUsage, Consents: p.consented(h.entry, v)}
 	for i := range v.gang.seats {
 		victim.Nodes = append(victim.Nodes, p.nodes.states[v.gang.seats[i].Index()].node)
 	}

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -28,10 +29,11 @@ import (
 //	project NAME [weight=N] [quota=KIND:GUARANTEED:MAXIMUM,…]
 //	job NAME [nodes=N] [min=N] [resize=true] [range=N] [cpu=N] [memory=SIZE] [priority=P] [batch=N] [mode=M] [servers=N] [master=PORT]
 //	    [port=NAME:N] [devices=N:KIND[:MODEL]] [on=a,b] [pool=P] [place=spread] [driver=D] [or=cpu:memory]
-//	    [project=P] [limit=SPAN] [preemptible=true] [vip=NODE:wait|kill,…]
+//	    [project=P] [limit=SPAN] [preemptible=true] [vip=NODE:wait|ask|kill,…] [silence=kill]
 //	move JOB first|last
+//	consent JOB VICTIM [yes|no] [until=SPAN]     what the owner of VICTIM was asked for JOB, and said
 //	schedule [seed=N] | finish JOB[/N] | fail JOB[/N] [delay=SPAN] | stopped | checkpoint JOB[/N] | lose JOB[/N] RANK [own=true] | tick SPAN
-//	free | queue | reservations
+//	free | queue | reservations | due     due: when time alone makes the next pass worth it
 //
 // Before every schedule a board that was kept from the beginning and one that
 // is made anew are compared.
@@ -104,6 +106,18 @@ func (w *story) play(t *testing.T, line string) []string {
 		w.submit(jobFrom(t, args[0], options))
 	case "move":
 		w.move("id-"+args[0], args[1])
+	case "consent":
+		id, of := subjobOf(t, args[0]), subjobOf(t, args[1])
+		asked := structs.Consent{
+			Of:      structs.AttemptKey{JobID: of.job, Subjob: of.index, Number: w.attempts[of].Number},
+			AskedAt: w.now, Until: w.now.Add(span(t, cmp.Or(options["until"], "30m"))),
+		}
+		if len(args) > 2 && !strings.Contains(args[2], "=") {
+			asked.Answer = structs.ConsentAnswer(args[2])
+		}
+		w.set(id, func(s *structs.Subjob) {
+			s.Consents = append(slices.DeleteFunc(slices.Clone(s.Consents), func(c structs.Consent) bool { return c.Of == asked.Of }), asked)
+		})
 	case "schedule":
 		return w.schedule(t, options["seed"])
 	case "finish", "fail":
@@ -131,6 +145,13 @@ func (w *story) play(t *testing.T, line string) []string {
 		w.lose(subjobOf(t, args[0]), number(t, args[1]), options["own"] != "")
 	case "tick":
 		w.now = w.now.Add(span(t, args[0]))
+	case "due":
+		w.board.Sync(w)
+		at, known := w.board.Due(w.now)
+		if !known {
+			return []string{"never"}
+		}
+		return []string{"in " + at.Sub(w.now).String()}
 	case "free":
 		return w.tellFree()
 	case "queue":
@@ -451,11 +472,18 @@ func jobFrom(t *testing.T, name string, options map[string]string) *structs.Job 
 			for text := range strings.SplitSeq(value, ",") {
 				node, busy, _ := strings.Cut(text, ":")
 				j.VIP.Machines = append(j.VIP.Machines, structs.VIPMachine{Node: node, Busy: busy})
+				if busy == structs.BusyAsk {
+					j.VIP.Ask = &structs.VIPAsk{For: structs.ConsentForDefault, Silence: structs.BusyWait}
+				}
 			}
 			j.Nodes = len(j.VIP.Machines)
+		case "silence": // of its ask
 		default:
 			t.Fatalf("job option %s", key)
 		}
+	}
+	if silence := options["silence"]; silence != "" {
+		j.VIP.Ask.Silence = silence
 	}
 	return j
 }

@@ -76,13 +76,19 @@ func (p *pass) killedBy(e *entry, sh *shape, nodes []int32, more structs.QuotaUs
 		for record := p.nodes.states[at].seats; record >= 0; record = p.nodes.occupants[record].next {
 			id := p.nodes.occupants[record].entry
 			v := &p.queue.entries[id]
-			if v.gang.endingAt == 0 && v.nomination == nil && !slices.Contains(victims, id) && sh.kills(p.nodes.states[at].node) &&
+			if v.gang.endingAt == 0 && v.nomination == nil && !slices.Contains(victims, id) && (sh.kills(p.nodes.states[at].node) || p.consented(e, v)) &&
 				p.victimProblem(h, v, p.Board) == nil {
 				victims = append(victims, id)
 			}
 		}
 	}
 	return victims
+}
+
+// consented reports whether a gang may be stopped for a VIP job because its owner
+// agreed, or did not answer in time.
+func (p *pass) consented(e, v *entry) bool {
+	return e.job.VIP != nil && e.subjob.Consented(e.job, structs.AttemptKey{JobID: v.jobID, Subjob: v.index, Number: v.gang.attempt}, p.now)
 }
 
 // onlyThese reports whether nothing is on nodes but gangs that are ending or among

@@ -264,7 +264,7 @@ func (w *world) take(gang *structs.GangPlan) *structs.Reason {
 		if a := w.attempts[vid]; a == nil || a.Number != key.Number || a.EndingAt != 0 {
 			return structs.NewReason("test.victim_gone", "job", key.JobID)
 		}
-		victim := feasible.Victim{Job: w.jobs[key.JobID]}
+		victim := feasible.Victim{Job: w.jobs[key.JobID], Consents: subjob.Consented(job, key, w.now)}
 		for _, a := range w.allocs {
 			if a.JobID == key.JobID && a.Subjob == key.Subjob {
 				victim.Nodes = append(victim.Nodes, w.nodes[a.NodeID])

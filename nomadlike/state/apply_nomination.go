@@ -74,6 +74,7 @@ func (tx *txn) victimsOf(job *structs.Job, subjob *structs.Subjob, gang *structs
 		}
 		seen[key] = true
 		v := victimOf{row: row, own: key.JobID == job.ID && key.Subjob == subjob.Index}
+		v.victim.Consents = subjob.Consented(job, key, tx.now)
 		v.victim.Job = victimJob
 		for _, alloc := range tx.gang(key.JobID, key.Subjob, key.Number) {
 			if node, ok := tx.node(alloc.NodeID); ok && alloc.OccupiesNode() {
@@ -125,6 +126,7 @@ func (tx *txn) putNomination(job *structs.Job, before *structs.Subjob, gang *str
 	}
 	after := *before
 	after.Nomination = nomination
+	after.Consents = tx.asked(job, before, nomination)
 	tx.putSubjob(job, before, &after)
 	key := structs.SubjobKey(job.ID, before.Index)
 	for _, placement := range kept.Placements {

@@ -152,7 +152,11 @@ func (w *generator) submit(s *Snapshot) []byte {
 	if job.Nodes < 5 && w.maybe(4) {
 		job.VIP = &structs.VIP{}
 		for i := range job.Nodes {
-			job.VIP.Machines = append(job.VIP.Machines, structs.VIPMachine{Node: fmt.Sprintf("n%d", (i+w.jobs)%4), Busy: []string{"", structs.BusyWait, structs.BusyKill}[w.chance.Intn(3)]})
+			job.VIP.Machines = append(job.VIP.Machines, structs.VIPMachine{Node: fmt.Sprintf("n%d", (i+w.jobs)%4), Busy: []string{"", structs.BusyWait, structs.BusyAsk, structs.BusyKill}[w.chance.Intn(4)]})
+		}
+		if w.maybe(2) {
+			job.VIP.Ask = &structs.VIPAsk{For: structs.Duration(w.pick(1, 60e9)), Silence: []string{structs.BusyWait, structs.BusyKill}[w.chance.Intn(2)]}
+			job.KillsLast = true
 		}
 	} else if w.maybe(3) {
 		job.Checkpoint = &structs.Checkpoint{
@@ -265,9 +269,23 @@ func (w *generator) annotation(id string) []byte {
 	return encode(structs.CommandJobAnnotate, w.now, body)
 }
 
+// consent answers for a gang, mostly what was asked.
+func (w *generator) consent(s *Snapshot, id string) []byte {
+	body := &structs.JobConsent{JobID: id, Answer: []structs.ConsentAnswer{structs.ConsentYes, structs.ConsentYes, structs.ConsentNo, ""}[w.chance.Intn(4)]}
+	for subjob := range s.Nominated() {
+		if c, ok := pickOf(w, subjob.Consents); ok {
+			body.JobID, body.Subjob, body.Of = subjob.JobID, subjob.Index, c.Of
+		}
+	}
+	return encode(structs.CommandJobConsent, w.now, body)
+}
+
 // queueCommand changes the queue, a time limit, or what people write on a job.
 func (w *generator) queueCommand(s *Snapshot) []byte {
 	id := w.anyJob(s)
+	if w.maybe(6) {
+		return w.consent(s, id)
+	}
 	if w.maybe(3) {
 		return w.forecasts(s)
 	}

@@ -105,6 +105,9 @@ func (c *checker) nomination(job *structs.Job, subjob *structs.Subjob, nominated
 			c.fail("I18: %s is nominated for node %s, which takes no work", key, placement.NodeID)
 		}
 	}
+	if n := len(subjob.Consents); n > structs.ConsentsMax || n > 0 && (job.VIP == nil || job.VIP.Ask == nil) {
+		c.fail("I18: %s asked the owners of %d gangs", key, n)
+	}
 	for _, victim := range subjob.Nomination.Victims {
 		attempt := c.snapshot.Attempt(victim.JobID, victim.Subjob, victim.Number)
 		if attempt == nil {

@@ -292,6 +292,17 @@ func (s *Snapshot) NextDelayed(now structs.UnixNano) (structs.UnixNano, bool) {
 // WatchQueue is the Watch twin of Queue; it sees explanations change too.
 func (s *Snapshot) WatchQueue() <-chan struct{} { return s.watchPrefix(tableSubjobs, indexQueue, nil) }
 
+// Nominated yields the subjobs that nodes are nominated for.
+func (s *Snapshot) Nominated() iter.Seq[*structs.Subjob] {
+	return func(yield func(*structs.Subjob) bool) {
+		for row := range each[*subjobRow](s.db, tableSubjobs, indexNomination, nil) {
+			if !yield(row.Subjob) {
+				return
+			}
+		}
+	}
+}
+
 // Attempt returns one attempt, nil when there is none.
 func (s *Snapshot) Attempt(jobID string, subjob int, number uint64) *structs.Attempt {
 	row, ok := first[*attemptRow](s.db, tableAttempts, indexID, attemptKey(jobID, subjob, number))

@@ -149,6 +149,8 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyJobDelete), true
 	case structs.CommandJobPriority:
 		return read(applyJobPriority), true
+	case structs.CommandJobConsent:
+		return read(applyJobConsent), true
 	case structs.CommandJobAnnotate:
 		return read(applyJobAnnotate), true
 	case structs.CommandJobTimeLimit:

@@ -22,7 +22,7 @@ import (
 //
 //	node NAME [incarnation=N] [cpu=N] [devices=N] [pool=P] [attr=NAME=VALUE] [has=JOB/ATTEMPT/RANK,…]
 //	submit NAME [nodes=N] [count=N] [restarts=N] [delay=D] [mode=M] [servers=N] [range=N] [limit=D] [key=K] [by=U] [project=P]
-//	            [priority=T] [pool=P] [cpu=N] [devices=N] [yields] [vip=NODE:BUSY,…] [min=N] [resize] [grace=D] [saves] [warn=D]
+//	            [priority=T] [pool=P] [cpu=N] [devices=N] [yields] [vip=NODE:BUSY,…] [ask=D] [silence=kill] [min=N] [resize] [grace=D] [saves] [warn=D]
 //	plan NAME[/SUBJOB] NODE… [kill=NAME,…] [claim=yes]
 //	report NAME[/SUBJOB] RANK… STATUS [exit=N] [infra] [attempt=N] [node=NAME]
 //	lease NODE [register=N]      the lease of a lost node is over
@@ -45,6 +45,7 @@ import (
 //	priority NAME TIER
 //	limit NAME D
 //	move NAME first|last|OTHER
+//	consent NAME VIP yes|no      the owner of what runs answers a VIP job
 //	pool NAME [nodes=NODE,…] [attr=NAME=VALUE]
 //	project NAME [urgent=N] [kind=K] [guaranteed=N] [max=N]
 //	forget pool|project NAME
@@ -189,6 +190,8 @@ func (p *play) do(verb string, args []string) {
 		}}})
 	case "priority":
 		p.apply(structs.CommandJobPriority, &structs.JobPriority{JobID: "job-" + plain[0], Priority: structs.Priority(plain[1])})
+	case "consent":
+		p.consent(plain)
 	case "tag", "note":
 		p.annotate(verb, plain)
 	case "limit":
@@ -224,6 +227,17 @@ func (p *play) do(verb string, args []string) {
 	default:
 		p.t.Fatalf("unknown verb %s", verb)
 	}
+}
+
+// consent answers a VIP job for the newest attempt of another one.
+func (p *play) consent(plain []string) {
+	id, subjob := p.jobOf(plain[0])
+	to, _ := p.jobOf(plain[1])
+	body := &structs.JobConsent{JobID: to, Of: structs.AttemptKey{JobID: id, Subjob: subjob}, Answer: structs.ConsentAnswer(plain[2])}
+	if now := p.store.Snapshot().Subjob(id, subjob); now != nil {
+		body.Of.Number = now.Attempt
+	}
+	p.apply(structs.CommandJobConsent, body)
 }
 
 // annotate takes +TAG and -TAG behind a job, or the words of a note.
@@ -358,6 +372,9 @@ func (p *play) submit(plain []string, named map[string]string) {
 			}
 			job.VIP.Machines = append(job.VIP.Machines, structs.VIPMachine{Node: node, Busy: busy})
 		}
+	}
+	if named["ask"] != "" {
+		job.VIP.Ask, job.KillsLast = &structs.VIPAsk{For: p.span(named["ask"]), Silence: named["silence"], Message: "paper deadline"}, true
 	}
 	if count := p.number(named["count"], 0); count > 0 {
 		job.Batch = &structs.Batch{Count: count}
@@ -602,6 +619,9 @@ func (p *play) show(name string) {
 		}
 		if nomination := subjob.Nomination; nomination != nil {
 			fmt.Fprintf(&p.out, " nominated for %d nodes, victims: %d", len(nomination.Gang.Placements), len(nomination.Victims))
+		}
+		for _, c := range subjob.Consents {
+			fmt.Fprintf(&p.out, " asked %s %q", c.Of.JobID, c.Answer)
 		}
 		if saved := subjob.Newest(); saved != nil {
 			fmt.Fprintf(&p.out, " newest of %d checkpoints: %s step=%d attempt=%d", len(subjob.Checkpoints), saved.Path, saved.Step, saved.Attempt)

@@ -45,6 +45,7 @@ const (
 	CommandJobAnnotate      CommandKind = 37 // admission
 	CommandMaintenancePut   CommandKind = 38 // admission
 	CommandMaintenanceStep  CommandKind = 39 // admission removes windows, the leader's sweep begins and ends them
+	CommandJobConsent       CommandKind = 40 // admission
 )
 
 // Command is one entry of the replicated log. Time, ids and every random

@@ -72,7 +72,12 @@ func (v *VIP) Copy() *VIP {
 	if v == nil {
 		return nil
 	}
-	return &VIP{Machines: slices.Clone(v.Machines)}
+	c := &VIP{Machines: slices.Clone(v.Machines)}
+	if v.Ask != nil {
+		ask := *v.Ask
+		c.Ask = &ask
+	}
+	return c
 }
 
 // Copy returns what shares nothing with s; nil copies to nil.

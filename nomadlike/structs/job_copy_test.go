@@ -30,7 +30,9 @@ func fullJob() *Job {
 			Devices: []DeviceRequest{{Kind: "nvidia/gpu", Count: 1, Model: "A800", Models: []string{"H800"}, Memory: GiB, IDs: []string{"GPU-1"}}}, LastDevices: 1,
 			Ports: []PortRequest{{Name: "http", Static: 8080}}, RDMA: true, RDMAByNodes: true,
 		}},
-		VIP:       &VIP{Machines: []VIPMachine{{Node: "gpu-01", Busy: BusyKill}}},
+		VIP: &VIP{
+			Machines: []VIPMachine{{Node: "gpu-01", Busy: BusyAsk}}, Ask: &VIPAsk{For: Duration(time.Hour), Silence: BusyKill, Message: "for the demo"},
+		},
 		Placement: Placement{Pool: "a800", Nodes: []string{"gpu-01"}, DriverVersion: ">= 535", SpreadOrPack: Pack},
 		Task: Task{
 			Driver: DriverDocker, Image: "nv-pytorch:21.05-py3", Pull: PullMissing, Command: "python train.py", Arguments: "--epochs 3", Dir: "/workspace",

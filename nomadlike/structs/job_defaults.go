@@ -3,6 +3,7 @@ package structs
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -82,6 +83,13 @@ func (j *Job) SetDefaults() []Default {
 		fill(&d, "nodes", &j.Nodes, len(v.Machines))
 		for i := range v.Machines {
 			fill(&d, IndexedPath("vip.machine", i)+".busy", &v.Machines[i].Busy, BusyWait)
+		}
+		if v.Ask == nil && slices.ContainsFunc(v.Machines, func(m VIPMachine) bool { return m.Busy == BusyAsk }) {
+			v.Ask = new(VIPAsk)
+		}
+		if v.Ask != nil {
+			fill(&d, "vip.ask.for", &v.Ask.For, ConsentForDefault)
+			fill(&d, "vip.ask.silence", &v.Ask.Silence, BusyWait)
 		}
 	}
 	fill(&d, "nodes", &j.Nodes, DefaultNodes)

@@ -151,8 +151,12 @@ type Subjob struct {
 	// does not know, because the state comes from a backup: none up to it is given
 	// again.
 	AttemptsFrom uint64 `json:"attempts_from,omitempty"`
-	CreateIndex  uint64 `json:"create_index"`
-	ModifyIndex  uint64 `json:"modify_index"`
+	// Consents are what the owners on its machines were asked, at most ConsentsMax, by
+	// the order in which they were. Versions of the subjob share them: they are never
+	// changed in place.
+	Consents    []Consent `json:"consents,omitempty" since:"20"`
+	CreateIndex uint64    `json:"create_index"`
+	ModifyIndex uint64    `json:"modify_index"`
 }
 
 // NextAttempt is the number that its next attempt must get.

@@ -223,7 +223,7 @@ func (v *validator) vip(j *Job) {
 	case len(machines) != j.Nodes:
 		v.add("vip.machine", "job.vip_machines", "job.vip_machines.hint", "machines", len(machines), "nodes", j.Nodes)
 	}
-	seen := make(map[string]bool, len(machines))
+	seen, asks := make(map[string]bool, len(machines)), false
 	for i, m := range machines {
 		path := IndexedPath("vip.machine", i)
 		switch {
@@ -233,7 +233,20 @@ func (v *validator) vip(j *Job) {
 			v.add(path+".node", "job.duplicate", "", "value", m.Node)
 		}
 		seen[m.Node] = true
-		v.choice(path+".busy", m.Busy, false, BusyWait, BusyKill)
+		v.choice(path+".busy", m.Busy, false, BusyWait, BusyAsk, BusyKill)
+		asks = asks || m.Busy == BusyAsk
+	}
+	if ask := j.VIP.Ask; ask != nil {
+		v.choice("vip.ask.silence", ask.Silence, false, BusyWait, BusyKill)
+		if ask.For < ConsentForLeast || ask.For > ConsentForMax {
+			v.add("vip.ask.for", "job.ask_for", "", "least", FormatDuration(ConsentForLeast), "max", FormatDuration(ConsentForMax))
+		}
+		if !PlainText(ask.Message, ConsentMessageMax) {
+			v.add("vip.ask.message", "job.ask_message", "", "max", ConsentMessageMax)
+		}
+		if !asks {
+			v.add("vip.ask", "job.ask_nobody", "job.ask_nobody.hint")
+		}
 	}
 	if len(j.Placement.Nodes) > 0 {
 		v.excludes("vip", "placement.nodes")

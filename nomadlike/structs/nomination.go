@@ -17,17 +17,19 @@ type Nomination struct {
 // jobs are waited for or ended. A VIP job is never preempted. Row 145-150.
 type VIP struct {
 	Machines []VIPMachine `json:"machines"`
+	Ask      *VIPAsk      `json:"ask,omitempty" since:"20"` // of machines with BusyAsk; nil without any
 }
 
 // VIPMachine is one chosen machine.
 type VIPMachine struct {
 	Node string `json:"node"`           // name or id
-	Busy string `json:"busy,omitempty"` // wait (default) | kill: what happens to the jobs on it
+	Busy string `json:"busy,omitempty"` // wait (default) | ask | kill: what happens to the jobs on it
 }
 
 // What a VIP job does about jobs on its machines.
 const (
 	BusyWait = "wait"
+	BusyAsk  = "ask" // their owners are asked, see VIPAsk; without a yes they are waited for
 	BusyKill = "kill"
 )
 

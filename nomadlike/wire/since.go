@@ -33,8 +33,10 @@ func (e *UnknownFieldError) Error() string {
 // OldestProtocol or one before it.
 func kindSince(kind structs.CommandKind) int {
 	switch {
-	case kind > structs.CommandMaintenanceStep:
+	case kind > structs.CommandJobConsent:
 		return ProtocolVersion // whoever adds a kind says here since when
+	case kind == structs.CommandJobConsent:
+		return ProtocolConsent
 	case kind == structs.CommandMaintenancePut, kind == structs.CommandMaintenanceStep:
 		return ProtocolMaintenance
 	case kind == structs.CommandJobAnnotate:

@@ -28,7 +28,8 @@ package wire
 //	17  2026-11-26  what people write on jobs: Job.Tags, Job.Note, command 37
 //	18  2026-11-26  maintenance windows: commands 38 and 39, Cluster.Maintenance, Node.Maintenance
 //	19  2026-11-26  agents tell when their certificates end: Meta.CertificateEnds
-const ProtocolVersion = 19
+//	20  2026-11-26  owners are asked for VIP jobs: command 40, VIP.Ask, Subjob.Consents
+const ProtocolVersion = 20
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -49,4 +50,5 @@ const (
 	ProtocolIdle         = 16 // AllocNote.Idle
 	ProtocolTags         = 17 // Job.Tags, Job.Note, CommandJobAnnotate
 	ProtocolMaintenance  = 18 // CommandMaintenancePut, CommandMaintenanceStep
+	ProtocolConsent      = 20 // VIP.Ask, CommandJobConsent
 )

@@ -1,4 +1,4 @@
 // What servers say by id, in one file: state, scheduler and their neighbours.
-const areas = import.meta.glob('../../internal/messages/zh/{state,scheduler,forecast,client,device,docker,driver,server,launch,rpc,auth,jobspec,maintenance,name,word}.json', { eager: true, import: 'default' })
+const areas = import.meta.glob('../../internal/messages/zh/{state,scheduler,forecast,client,device,docker,driver,server,launch,rpc,auth,jobspec,maintenance,consent,name,word}.json', { eager: true, import: 'default' })
 
 export default Object.assign({}, ...Object.values(areas)) as Record<string, string>

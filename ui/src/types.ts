@@ -80,6 +80,37 @@ export interface AllocationList {
   allocations: Allocation[] | null
 }
 
+export interface Answered {
+  answer?: ConsentAnswer
+  asked_at: string | null
+  at?: string
+  by?: string
+  of: JobRef
+  over?: boolean
+  until: string | null
+}
+
+export interface Asked {
+  answer?: ConsentAnswer
+  asked_at: string | null
+  at?: string
+  attempt: number
+  by?: string
+  machines?: string[]
+  message?: string
+  silence: string
+  stops?: boolean
+  subjob: number
+  to: JobRef
+  until: string | null
+}
+
+export interface AskedList {
+  asked: Asked[] | null
+  index?: number
+  job_id: string
+}
+
 export interface Attempt {
   allocs: string[] | null
   by?: AttemptKey
@@ -318,6 +349,24 @@ export interface Committed {
   bytes: number
   id: string
   image: string
+}
+
+export interface Consent {
+  answer?: ConsentAnswer
+  asked_at: string | null
+  at?: string
+  by?: string
+  of: AttemptKey
+  until: string | null
+}
+
+export type ConsentAnswer = '' | 'yes' | 'no'
+export const consentAnswers: ConsentAnswer[] = ['', 'yes', 'no']
+
+export interface ConsentRequest {
+  answer: ConsentAnswer
+  reason?: string
+  to?: string
 }
 
 export interface Control {
@@ -746,6 +795,8 @@ export interface JobControlRequest {
 }
 
 export interface JobDetail {
+  answers?: Answered[]
+  asked?: Asked[]
   attempt: number
   awaits?: JobRef[]
   control?: Control
@@ -907,6 +958,7 @@ export interface JobSubmitted {
 }
 
 export interface JobSummary {
+  asked?: Asked
   attempt: number
   code?: string[]
   control?: Control
@@ -1902,6 +1954,7 @@ export interface Subjob {
   avoid?: string[]
   checkpoints?: SavedCheckpoint[]
   claim?: Nomination
+  consents?: Consent[]
   control?: Control
   create_index: number
   exit_code: number
@@ -2024,7 +2077,14 @@ export interface Usage {
 }
 
 export interface VIP {
+  ask?: VIPAsk
   machines: VIPMachine[] | null
+}
+
+export interface VIPAsk {
+  for: string
+  message?: string
+  silence?: string
 }
 
 export interface VIPMachine {

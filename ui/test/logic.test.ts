@@ -4,7 +4,7 @@ import { commandLine, deedsFor } from '../src/parts/actions'
 import { lines, topicsOf, type Line } from '../src/events'
 import { clock, dateTime, difference, quote, size, span, spelled } from '../src/format'
 import { fill, preferred, reasonText, setCatalogue } from '../src/i18n'
-import { compose, envText, heredoc, noMachines, readEnv, readLine, runLine, simple, sizeText, text, variablesOf, vipChanges, vipFile, withoutMachines, words } from '../src/parts/jobfile'
+import { askChanges, compose, envText, heredoc, noMachines, readEnv, readLine, runLine, simple, sizeText, text, variablesOf, vipChanges, vipFile, withoutMachines, words } from '../src/parts/jobfile'
 import { stragglers } from '../src/parts/usage'
 import { linesOf, namesOf } from '../src/parts/training'
 import { colour, differing, errorLine, merged, timed, visible } from '../src/parts/logs'
@@ -340,6 +340,8 @@ test('chosen machines are written in order', () => {
   const one = empty.replace('  vip {\n', '  vip {\n    machine "a" {\n      busy = "kill"\n    }\n')
   expect(noMachines(one)).toBe(false)
   expect(withoutMachines(one)).toBe(empty)
+  expect(askChanges({ for: '1h', silence: 'kill', message: '' })).toEqual([{ at: 'vip.ask.for', value: '1h' }, { at: 'vip.ask.silence', value: 'kill' }, { at: 'vip.ask.message', value: null }])
+  expect(askChanges()).toEqual([{ at: 'vip.ask#', value: null }])
 })
 
 test('deeds fit the state and say their command line', () => {

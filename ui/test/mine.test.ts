@@ -57,6 +57,8 @@ test('what holds and does nothing, what is held, and what its limit will end', (
   ]
   const ends = new Map(['train', 'long', 'dev', 'next'].map((id) => [id, { p50: ms(90), p90: ms(110) }]))
   expect(needsOf(jobs, now, ends).map(({ job: { name }, need }) => `${name} ${need}`).sort()).toEqual(['look held', 'looked failed', 'rests idle', 'train limit'])
+  const asked = { ...jobs.find((job) => job.name === 'train')!, asked: { to: { id: 'boss', name: 'boss' } } } as unknown as JobSummary
+  expect(needsOf([asked], now, ends).map(({ need }) => need), 'a question goes before what is only foreseen').toEqual(['asked'])
   expect(needsOf(jobs, now).some(({ need }) => need === 'limit'), 'without a forecast nobody knows').toBe(false)
   expect(longerLimit(job('train', 'running', { limit_at: at(90), time_limit: '1h30m0s' }))).toEqual({ text: '3h', until: ms(180) })
   expect(longerLimit(job('week', 'running', { limit_at: at(90), time_limit: '168h0m0s' })).text).toBe('192h')

@@ -6,8 +6,9 @@ import { MemoryRouter } from 'react-router'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import en from '../src/locales/en.json'
 import { VipPage } from '../src/pages/vip'
+import { Answers, consentLine, Questions } from '../src/parts/consent'
 import { cardHours, choicesOf, choose, chosenOf, doneOf, fits, keepOrder, lostOf } from '../src/parts/vip'
-import type { Machine, MachineWork, Victim } from '../src/types'
+import type { Asked, Machine, MachineWork, Victim } from '../src/types'
 
 const patience = { timeout: 30_000 }
 const now = Date.parse('2026-11-26T12:00:00Z')
@@ -26,7 +27,7 @@ test('a machine is chosen by name or id, changed in its place, and let go', () =
 
 test('only what can be stopped can be chosen to be stopped', () => {
   expect(choicesOf(machine('free'))).toEqual(['', 'wait'])
-  expect(choicesOf(machine('busy', work('x')))).toContain('kill')
+  expect(choicesOf(machine('busy', work('x')))).toEqual(['', 'wait', 'ask', 'kill'])
   expect(choicesOf(machine('vip', work('x', { vip: true })))).toEqual(['', 'wait'])
   expect(choicesOf(machine('ends', work('x', { ending: true })))).toEqual(['', 'wait'])
 })
@@ -125,3 +126,50 @@ test('whoever chooses to stop a job reads whose it is and what is lost before it
   await vi.waitFor(() => expect(sent).toHaveLength(1), patience)
   expect(sent[0]).toContain('machine "busy-1" { busy = "kill" }')
 }, patience.timeout)
+
+const question = (more: Partial<Asked> = {}): Asked => ({ to: { id: 'boss', name: 'demo', user: 'olga', vip: true }, subjob: 0, attempt: 1, machines: ['gpu-01'], asked_at: new Date().toISOString(), until: new Date(Date.now() + 25 * 60_000).toISOString(), silence: 'kill', message: 'the review is at three', ...more })
+
+test('an owner reads who asks and until when, and an answer names its job', async () => {
+  const sent: { path: string; body: unknown }[] = []
+  HTMLDialogElement.prototype.showModal ??= function () { this.open = true }
+  HTMLDialogElement.prototype.close ??= function () { this.open = false }
+  vi.stubGlobal('fetch', vi.fn(async (path: string, init?: RequestInit) => {
+    sent.push({ path, body: JSON.parse(init!.body as string) })
+    return new Response(JSON.stringify({ asked: [] }))
+  }))
+  const two = [question(), question({ subjob: 1 })] // of a batch: asked together
+  render(<MemoryRouter><QueryClientProvider client={new QueryClient()}><Questions id="id-train" name="train" asked={two} may saved={null} /></QueryClientProvider></MemoryRouter>)
+  const note = screen.getByRole('status')
+  expect(note.textContent).toMatch(/olga asks whether this job may be stopped on gpu-01 for demo/)
+  expect(note.textContent).toMatch(/25 min left/)
+  expect(note.textContent).toContain('Without an answer it is stopped then.')
+  expect(note.textContent).toContain('the review is at three')
+  fireEvent.click(within(note).getByRole('button', { name: 'Agree' }))
+  const dialog = screen.getByRole('dialog', { name: 'Let train be stopped' })
+  expect(dialog.textContent).toContain('nomadlike job consent -to demo train yes')
+  fireEvent.click(within(dialog).getByRole('button', { name: 'Agree' }))
+  await vi.waitFor(() => expect(sent).toEqual([{ path: '/v1/jobs/id-train/consent', body: { to: 'boss', answer: 'yes' } }]), patience)
+}, patience.timeout)
+
+test('an answer can be changed, and who may not answer has no buttons', () => {
+  const { rerender } = render(<MemoryRouter><QueryClientProvider client={new QueryClient()}><Questions id="x" name="x" asked={[question({ answer: 'no', by: 'zhang' })]} may /></QueryClientProvider></MemoryRouter>)
+  expect(screen.queryByRole('button', { name: 'Decline' })).toBeNull()
+  expect(screen.getByRole('button', { name: 'Agree' })).toBeTruthy()
+  rerender(<MemoryRouter><QueryClientProvider client={new QueryClient()}><Questions id="x" name="x" asked={[question()]} may={false} /></QueryClientProvider></MemoryRouter>)
+  expect(screen.queryByRole('button')).toBeNull()
+  expect(consentLine('train 2', 'demo', 'no', 'two hours left')).toBe("nomadlike job consent -to demo -reason 'two hours left' 'train 2' no")
+})
+
+test('a VIP job shows who answered what, and until when the others may', () => {
+  vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} })
+  const soon = new Date(Date.now() + 10 * 60_000).toISOString()
+  render(<MemoryRouter><Answers silence="wait" answers={[
+    { of: { id: 'a', name: 'a', user: 'ann' }, asked_at: soon, until: soon, answer: 'yes', by: 'ann', at: soon },
+    { of: { id: 'b', name: 'b', user: 'bob' }, asked_at: soon, until: soon },
+    { of: { id: '' }, asked_at: soon, until: soon, over: true },
+  ]} /></MemoryRouter>)
+  const rows = screen.getAllByRole('row').map((row) => row.textContent ?? '')
+  expect(rows.some((row) => /^aann.*agreed/.test(row))).toBe(true)
+  expect(rows.some((row) => /^bbob.*no answer yet.*10 min left/.test(row))).toBe(true)
+  expect(rows.some((row) => /no longer runs/.test(row))).toBe(true)
+})

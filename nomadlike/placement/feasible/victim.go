@@ -9,6 +9,7 @@ type Victim struct {
 	Job        *structs.Job
 	Nodes      []*structs.Node    // that its allocations hold
 	QuotaUsage structs.QuotaUsage // what it counts in its project's quota
+	Consents   bool               // its owner agreed, or did not answer in time: see structs.Consent
 }
 
 // VictimProblem reports why a victim may not be ended for a gang of job that
@@ -18,6 +19,7 @@ type Victim struct {
 //	its own attempt          one that Resizes: a change of size
 //	VIP job                  never
 //	on a machine to kill     whoever it is, when job is VIP and says so
+//	on a machine to ask for  when its owner agreed, or did not answer in time
 //	preemptible, lower tier  always
 //	preemptible, same tier   when its project borrows what is guaranteed to job's,
 //	                         or has no quotas and holds some of that
@@ -32,7 +34,7 @@ func VictimProblem(job *structs.Job, more structs.QuotaUsage, victim Victim, vie
 			return nil
 		}
 	case victim.Job.VIP != nil:
-	case job.VIP.Kills(victim.Nodes):
+	case victim.Consents, job.VIP.Kills(victim.Nodes):
 		return nil
 	case !victim.Job.Preemptible:
 	case victim.Job.Priority.Rank() < job.Priority.Rank():

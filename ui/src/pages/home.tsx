@@ -259,7 +259,7 @@ function Quota({ project }: { project: string }) {
 
 const DeedDialog = lazy(() => import('../parts/actions').then((actions) => ({ default: actions.DeedDialog })))
 
-const needTones: Record<Need, string> = { failed: 'failed', expired: 'expired', never: 'failed', paused: 'paused', idle: 'paused', held: 'held', limit: 'paused' }
+const needTones: Record<Need, string> = { failed: 'failed', expired: 'expired', never: 'failed', paused: 'paused', idle: 'paused', held: 'held', limit: 'paused', asked: 'paused' }
 
 const day = 24 * 3_600_000
 
@@ -276,6 +276,7 @@ function whyText(t: T, job: JobSummary, need: Need, now: number, ends?: Ends): s
   if (need === 'idle') return t('home.why_idle', { time: since(job.idle_since, null, now) })
   if (need === 'held') return t('home.why_held', { time: clock(job.held_until, now), span: span(millis(job.held_until) - now), reason: reasonText(job.reason) })
   if (need === 'limit') return t('home.why_limit', { time: clock(job.limit_at, now), ends: ends ? endsText(t, ends, now) : '' })
+  if (need === 'asked' && job.asked) return t(job.asked.silence === 'kill' ? 'home.why_asked_kill' : 'home.why_asked', { user: job.asked.to.user ?? t('queue.hidden'), name: job.asked.to.name, time: clock(job.asked.until, now) })
   return reasonText(need === 'never' ? job.wait : job.reason)
 }
 
@@ -292,6 +293,7 @@ function NeedOf({ job, need, now, ends }: { job: JobSummary; need: Need; now: nu
       <p className="bar">
         {(need === 'failed' || need === 'expired') && <Link className="button" to={`/jobs/${job.id}/logs`}>{t('home.last_lines')}</Link>}
         {need === 'never' && <Link className="button" to={'/jobs/' + job.id}>{t('home.what_helps')}</Link>}
+        {need === 'asked' && <Link className="button" to={'/jobs/' + job.id}>{t('home.answer')}</Link>}
         {need === 'limit' && may('submit') && <Button small onClick={() => setDeed('limit')}>{t('home.extend', { time: clockOf(longer.until, now) })}</Button>}
         {(need === 'paused' || need === 'idle' || need === 'held' || need === 'limit') && <Link className="button" to={'/jobs/' + job.id}>{t('home.open')}</Link>}
         {need === 'idle' && may('submit') && <Button small onClick={() => setDeed('stop')}>{t('deed.stop')}</Button>}

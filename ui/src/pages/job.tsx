@@ -7,6 +7,7 @@ import { dateTime, quote } from '../format'
 import { useGuest } from '../guest'
 import { Cli, Deeds } from '../parts/actions'
 import { Annotations } from '../parts/annotate'
+import { Answers, Questions } from '../parts/consent'
 import { Button, Note } from '../parts/controls'
 import { Choice } from '../parts/controls/fields'
 import { Tabs } from '../parts/controls/tabs'
@@ -93,7 +94,9 @@ export function JobPage() {
         {!shared && may('share') && <ShareButton name={spec.name} path={path + '/shares'} />}
       </div>
       <Truth detail={detail} standing={standing} ranks={ranks} newest={newest} forecast={forecast.data} ends={ends} step={stepOf(metrics.data, newest)} />
+      {!shared && <Questions id={full} name={spec.name} asked={detail.asked} may={may('consent')} saved={newest?.checkpoint_at} />}
       <Annotations job={spec} />
+      {!shared && <Answers answers={detail.answers} silence={spec.vip?.ask?.silence} />}
       {runs && !shared && <Keys id={full} detail={detail} standing={standing} newest={newest} subjob={subjob} ends={ends} logs={may('logs')} may={may} />}
       {(detail.awaits ?? []).length > 0 && <Note tone="info" title={<>{t('job.awaits')} <Holders holders={detail.awaits} /></>} />}
       {(detail.yielded ?? []).filter((y) => y.subjob === subjob).map((y) => (

@@ -7,15 +7,16 @@ import { get } from '../api'
 import { clock, lengthOf, millis, number, since, span } from '../format'
 import { Cli } from '../parts/actions'
 import { Button, Note, Pick } from '../parts/controls'
-import { Choice, Field } from '../parts/controls/fields'
+import { Choice, Field, Radios } from '../parts/controls/fields'
 import { Table } from '../parts/controls/table'
 import { Helps, startText } from '../parts/forecast'
 import { changesOf } from '../parts/help_deed'
 import { endsText, Progress } from '../parts/jobrow'
-import { noMachines, simple, vipChanges, vipFile, withoutMachines } from '../parts/jobfile'
+import { askChanges, noMachines, simple, vipChanges, vipFile, withoutMachines, type FileChange } from '../parts/jobfile'
+import { isLimit, shortLimit } from '../parts/limit'
 import { JobLink } from '../parts/places'
 import { errorText, Failed, failing, Loading, useNow, useTitle, WordTag } from '../parts/states'
-import { cardHours, choicesOf, choose, chosenOf, doneOf, fits, keepOrder, lostOf, type Busy } from '../parts/vip'
+import { cardHours, choicesOf, choose as chooseFor, chosenOf, doneOf, fits, keepOrder, lostOf, type Busy } from '../parts/vip'
 import { useRights } from '../rights'
 import type { Machine, MachineList, MachineWork, Victim, VIPMachine } from '../types'
 import { Plan } from './create'
@@ -24,6 +25,7 @@ import { CommandLine, Editor, Kept, Problems } from './create/file'
 import { Form } from './create/form'
 
 const shownAtOnce = 20 // machines
+const askFor = 30 * 60_000 // milliseconds that owners get to answer, unless told
 
 // VipPage makes a job that chooses its machines: which, what becomes of who works
 // there, and what the scheduler would do, before anything is done.
@@ -49,22 +51,33 @@ function Vip({ place, first }: { place: string; first: string }) {
   const [planned, setPlanned] = useState(false)
   const none = noMachines(draft.text)
   const chosen = none ? [] : (job?.vip?.machines ?? [])
+  const asks = chosen.some((m) => m.busy === 'ask')
+  const ask = { for: shortLimit(lengthOf(job?.vip?.ask?.for ?? '') || askFor), silence: job?.vip?.ask?.silence ?? 'wait', message: job?.vip?.ask?.message ?? '' }
+  // What is asked stands in the file as long as somebody is.
+  const choose = (list: VIPMachine[]) => {
+    if (list.length === 0) return draft.setText(withoutMachines(draft.text))
+    const will = list.some((m) => m.busy === 'ask')
+    void change([...(asks && !will ? askChanges() : []), ...vipChanges(list, chosen.length), ...(will && !asks ? askChanges(ask) : [])])
+  }
+  const askedCount = (machines.data ?? []).filter((m) => chosenOf(chosen, m) === 'ask').flatMap((m) => m.work ?? []).filter((w) => !w.vip && !w.ending).length
   const victims = chosen.length > 0 && valid ? (outlook.data?.victims ?? []) : []
   const ready = chosen.length > 0 && problems.length === 0 && draft.text.trim() !== ''
   return (
     <div className="page vip">
       <div>
         <h1>{t('vip.title')}</h1>
-        <p className="truth" role="status">{failing(checked) || failing(outlook) ? '' : truth(t, machines.data ?? [], chosen, ready ? outlook.data && startText(t, outlook.data) : undefined, victims, problems.length)}</p>
+        <p className="truth" role="status">{failing(checked) || failing(outlook) ? '' : truth(t, machines.data ?? [], chosen, ready ? outlook.data && startText(t, outlook.data) : undefined, victims, problems.length, askedCount > 0 ? askedText(t, askedCount, ask) : '')}</p>
       </div>
       <Kept draft={draft} />
-      {failing(machines) ? <Failed error={machines.error} retry={() => void machines.refetch()} /> : machines.data ? <Machines machines={machines.data} chosen={chosen} off={!job && !none} now={now} set={(list) => (list.length > 0 ? void change(vipChanges(list, chosen.length)) : draft.setText(withoutMachines(draft.text)))} /> : <Loading />}
+      {failing(machines) ? <Failed error={machines.error} retry={() => void machines.refetch()} /> : machines.data ? <Machines machines={machines.data} chosen={chosen} off={!job && !none} now={now} set={choose} /> : <Loading />}
+      {asks && <Asking machines={machines.data ?? []} chosen={chosen} ask={ask} off={!job} set={change} />}
       <section className="card" aria-label={t('vip.check')}>
         <h2>{t('vip.check')}</h2>
         {chosen.length === 0 ? <p className="quiet">{t('vip.choose_first')}</p> : problems.length > 0 ? <p className="tone-bad">{t('create.problems', { count: problems.length })}</p> : failing(outlook) ? <Failed error={outlook.error} /> : !outlook.data ? <Loading /> : (
           <>
             <p className="verdict">{startText(t, outlook.data)}</p>
-            {victims.length > 0 ? <Victims victims={victims} machines={machines.data ?? []} now={now} /> : <p>{t('vip.nobody')}</p>}
+            {victims.length > 0 ? <Victims victims={victims} machines={machines.data ?? []} now={now} /> : askedCount === 0 ? <p>{t('vip.nobody')}</p> : null}
+            {askedCount > 0 && <p>{askedText(t, askedCount, ask)}</p>}
             <Waits machines={machines.data ?? []} chosen={chosen} now={now} />
             {(outlook.data.helps ?? []).length > 0 && <><h3>{t('forecast.helps')}</h3><Helps helps={outlook.data.helps} apply={(help) => { const set = changesOf(help); if (set) void change(set) }} /></>}
           </>
@@ -89,15 +102,55 @@ function Vip({ place, first }: { place: string; first: string }) {
   )
 }
 
+// Asking is how the owners on machines to ask for are asked: for how long, with what
+// words, and what no answer means.
+function Asking({ machines, chosen, ask, set, off }: { machines: Machine[]; chosen: VIPMachine[]; ask: { for: string; silence: string; message: string }; set: (changes: FileChange[]) => Promise<void>; off: boolean }) {
+  const { t } = useTranslation()
+  const [message, setMessage] = useState<string>()
+  const [time, setTime] = useState<string>()
+  const asked = machines.filter((m) => chosenOf(chosen, m) === 'ask').flatMap((m) => (m.work ?? []).filter((w) => !w.vip && !w.ending))
+  const owners = [...new Set(asked.map((w) => w.job.user || t('queue.hidden')))]
+  // Each change is of one setting: two may be on their way to the file at once, and
+  // what is chosen is shown until the file says it.
+  const [silence, setSilence] = useState<string>()
+  const sendTime = () => {
+    if (time !== undefined && isLimit(time) && time.trim() !== ask.for) void set([{ at: 'vip.ask.for', value: time.trim() }]).finally(() => setTime(undefined))
+    else setTime(undefined)
+  }
+  const sendMessage = () => {
+    if (message !== undefined && message !== ask.message) void set([{ at: 'vip.ask.message', value: message || null }]).finally(() => setMessage(undefined))
+    else setMessage(undefined)
+  }
+  const sendSilence = (value: string) => {
+    setSilence(value)
+    void set([{ at: 'vip.ask.silence', value }]).finally(() => setSilence(undefined))
+  }
+  return (
+    <section className="card" aria-label={t('vip.ask')}>
+      <h2>{t('vip.ask')}</h2>
+      <p>{owners.length > 0 ? t('vip.ask_owners', { owners: owners.join(', ') }) : t('vip.ask_nobody')}</p>
+      <div className="form">
+        <Field label={t('vip.ask_for')} off={off} width={90} value={time ?? ask.for} change={setTime} done={sendTime} wrong={time !== undefined && !isLimit(time)} />
+        <Field label={t('vip.ask_message')} off={off} grow width="100%" maxLength={200} value={message ?? ask.message} change={setMessage} done={sendMessage} />
+      </div>
+      <p className="quiet">{t('vip.ask_silence')}</p>
+      <Radios label={t('vip.ask_silence')} value={silence ?? ask.silence} change={sendSilence} options={(['wait', 'kill'] as const).map((value) => ({ value, label: t('vip.silence_' + value) }))} />
+    </section>
+  )
+}
+
+// askedText says how many owners are asked, and what their silence means.
+const askedText = (t: TFunction, count: number, ask: { for: string; silence: string }) => t(ask.silence === 'kill' ? 'vip.asked_kill' : 'vip.asked_wait', { count, time: span(lengthOf(ask.for)) })
+
 // truth is the sentence on top: what there is to choose from, and then when the job
 // starts and what it costs others.
-function truth(t: TFunction, machines: Machine[], chosen: VIPMachine[], start: string | undefined, victims: Victim[], problems: number): string {
+function truth(t: TFunction, machines: Machine[], chosen: VIPMachine[], start: string | undefined, victims: Victim[], problems: number, asked: string): string {
   if (chosen.length === 0) return t('vip.none', { free: machines.filter((m) => m.free).length, count: machines.length })
   const names = t('vip.chosen', { count: chosen.length, names: chosen.slice(0, 6).map((m) => m.node).join(', ') + (chosen.length > 6 ? ' …' : '') })
   if (problems > 0) return names + ' ' + t('create.problems', { count: problems })
   if (!start) return names
   const owners = [...new Set(victims.map((v) => v.user || t('queue.hidden')))].join(', ')
-  return `${names} ${t('vip.starts', { start })} ${victims.length > 0 ? t('vip.stops', { count: victims.length, owners, lost: sumText(t, victims, machines) }) : t('vip.stops_none')}`
+  return `${names} ${t('vip.starts', { start })} ${victims.length > 0 ? t('vip.stops', { count: victims.length, owners, lost: sumText(t, victims, machines) }) : asked ? '' : t('vip.stops_none')}${asked && ' ' + asked}`
 }
 
 const hoursText = (t: TFunction) => (count: string) => t('vip.card_hours', { hours: count })
@@ -129,7 +182,7 @@ function Machines({ machines, chosen, set, off, now }: { machines: Machine[]; ch
       <p className="quiet">{t('vip.about')}</p>
       {machines.length === 0 && <p className="quiet">{t('vip.no_machines')}</p>}
       {machines.length > 0 && found.length === 0 && <p className="quiet">{t('vip.none_found')}</p>}
-      <ul className="picks">{found.slice(0, shown).map((m) => <Row key={m.id} machine={m} busy={chosenOf(chosen, m)} off={off} now={now} set={(busy) => set(choose(chosen, m, busy))} />)}</ul>
+      <ul className="picks">{found.slice(0, shown).map((m) => <Row key={m.id} machine={m} busy={chosenOf(chosen, m)} off={off} now={now} set={(busy) => set(chooseFor(chosen, m, busy))} />)}</ul>
       {found.length > shown && <Button onClick={() => setShown(shown + 5 * shownAtOnce)}>{t('vip.more', { count: found.length - shown })}</Button>}
       <Cli text={pool ? `nomadlike node machines -pool ${pool}` : 'nomadlike node machines'} />
     </section>
@@ -208,14 +261,14 @@ function Victims({ victims, machines, now }: { victims: Victim[]; machines: Mach
 // Waits says for whom the job waits, and until when.
 function Waits({ machines, chosen, now }: { machines: Machine[]; chosen: VIPMachine[]; now: number }) {
   const { t } = useTranslation()
-  const waited = machines.filter((m) => chosenOf(chosen, m) === 'wait').flatMap((m) => (m.work ?? []).map((w) => ({ machine: m.name, w })))
+  const waited = machines.filter((m) => ['wait', 'ask'].includes(chosenOf(chosen, m))).flatMap((m) => (m.work ?? []).map((w) => ({ machine: m.name, w, asked: chosenOf(chosen, m) === 'ask' && !w.vip && !w.ending })))
   if (waited.length === 0) return null
   return (
     <>
       <h3>{t('vip.waited')}</h3>
       <ul className="problems">
-        {waited.slice(0, 10).map(({ machine, w }, i) => (
-          <li key={i}>{machine}: {w.job.name ? <JobLink id={w.job.id} name={w.job.name} /> : t('queue.hidden')}{w.job.user && <span className="quiet"> ({w.job.user})</span>} · {w.p50 ? endsText(t, { p50: millis(w.p50), p90: millis(w.p90) }, now) : t('home.end_unknown')}</li>
+        {waited.slice(0, 10).map(({ machine, w, asked }, i) => (
+          <li key={i}>{machine}: {w.job.name ? <JobLink id={w.job.id} name={w.job.name} /> : t('queue.hidden')}{w.job.user && <span className="quiet"> ({w.job.user})</span>} · {w.p50 ? endsText(t, { p50: millis(w.p50), p90: millis(w.p90) }, now) : t('home.end_unknown')}{asked && <> · <WordTag tone="busy">{t('vip.is_asked')}</WordTag></>}</li>
         ))}
       </ul>
       {waited.length > 10 && <p className="quiet">{t('home.more', { count: waited.length - 10 })}</p>}

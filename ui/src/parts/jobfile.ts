@@ -154,3 +154,7 @@ export function vipChanges(machines: VIPMachine[], before: number): FileChange[]
     ...(machines.length ? [{ at: 'nodes', value: machines.length }] : []),
   ]
 }
+
+// askChanges write how owners are asked; none takes it out.
+export const askChanges = (ask?: { for: string; silence: string; message: string }): FileChange[] =>
+  ask ? [{ at: 'vip.ask.for', value: ask.for }, { at: 'vip.ask.silence', value: ask.silence }, { at: 'vip.ask.message', value: ask.message || null }] : [{ at: 'vip.ask#', value: null }]

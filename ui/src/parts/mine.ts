@@ -17,7 +17,7 @@ export interface Live {
   place?: number // in its queue
 }
 
-export type Need = 'failed' | 'expired' | 'never' | 'paused' | 'idle' | 'held' | 'limit'
+export type Need = 'failed' | 'expired' | 'never' | 'paused' | 'idle' | 'held' | 'limit' | 'asked'
 
 const over: JobSummary['state'][] = ['succeeded', 'failed', 'stopped', 'expired']
 const needFor = 24 * 3_600_000 // milliseconds that an end is news
@@ -54,12 +54,13 @@ export function liveOf(jobs: JobSummary[], timeline?: Timeline, queue: QueueEntr
 export const cutShort = (job: JobSummary, ends?: Ends): boolean => job.type !== 'dev' && !!job.limit_at && !!ends?.p50 && ends.p50 >= millis(job.limit_at) - 60_000
 
 // needsOf are the jobs that want their owner, the newest first: what failed or ran
-// into its limit within a day, or is held to be looked at; what can never start;
+// into its limit within a day, or is held to be looked at; what a VIP job asks about; what can never start;
 // what holds and does nothing; and what its limit will end before it is done.
 export function needsOf(jobs: JobSummary[], now: number, ends?: Map<string, Ends>): { job: JobSummary; need: Need }[] {
   return jobs
     .flatMap((job): { job: JobSummary; need: Need }[] => {
       const news = now - millis(job.finished_at) < needFor
+      if (job.asked) return [{ job, need: 'asked' }]
       if (millis(job.held_until) > now) return [{ job, need: 'held' }]
       if (job.state === 'failed' && news) return [{ job, need: 'failed' }]
       if (job.state === 'expired' && news) return [{ job, need: 'expired' }]

@@ -4,7 +4,7 @@ import type { Machine, MachineWork, Victim, VIPMachine } from '../types'
 // What the page for VIP jobs says of machines, worked out of what the server lists:
 // pure, so that tests can say what it is.
 
-export type Busy = '' | 'wait' | 'kill'
+export type Busy = '' | 'wait' | 'ask' | 'kill'
 
 // chosenOf is what a job file says of a machine, '' for one that it does not choose.
 export function chosenOf(chosen: VIPMachine[], machine: Machine): Busy {
@@ -20,11 +20,11 @@ export function choose(chosen: VIPMachine[], machine: Machine, busy: Busy): VIPM
 }
 
 // choicesOf are the ways to deal with a machine: one that is free is taken, and the
-// jobs of another are waited for or ended. VIP jobs and what ends anyway cannot be
+// jobs of another are waited for, ended, or their owners are asked. VIP jobs and what ends anyway cannot be
 // ended for others.
 export function choicesOf(machine: Machine): Busy[] {
   const ends = (machine.work ?? []).some((w) => !w.vip && !w.ending)
-  return ends ? ['', 'wait', 'kill'] : ['', 'wait']
+  return ends ? ['', 'wait', 'ask', 'kill'] : ['', 'wait']
 }
 
 // keepOrder lists machines as they were listed before, so that none moves while one
