@@ -33,6 +33,7 @@ func main() {
 	flag.StringVar(&o.out, "out", filepath.Join(os.TempDir(), "nomadlike-pictures"), "`folder` for what was taken and for the page of differences")
 	flag.StringVar(&o.stored, "stored", "ui/e2e/pictures", "`folder` of the stored pictures")
 	flag.StringVar(&o.only, "only", "", "only pages whose name has this `text` in it; commas part several")
+	flag.IntVar(&o.width, "width", 0, "only at this `width`, in pixels: 1440, 1024 or 390")
 	flag.StringVar(&o.chromium, "chromium", "/usr/bin/chromium", "`path` of the browser")
 	flag.BoolVar(&o.update, "update", false, "store what was taken")
 	flag.BoolVar(&o.smooth, "smooth", false, "take pictures for people, with smooth letters; nothing is compared")
@@ -49,6 +50,7 @@ func main() {
 type options struct {
 	out, stored, only, chromium, serve string
 	update, smooth                     bool
+	width                              int
 }
 
 // place is where the browser finds one cluster.
@@ -63,6 +65,7 @@ type tour struct {
 	Zone   string           `json:"zone"`
 	Out    string           `json:"out"`
 	Only   string           `json:"only"`
+	Width  int              `json:"width"`
 	Places map[string]place `json:"places"`
 }
 
@@ -72,7 +75,7 @@ func run(ctx context.Context, o *options) error {
 	if o.serve != "" {
 		return serve(ctx, stages[o.serve])
 	}
-	told := tour{Now: stage.Now.Format(time.RFC3339), Zone: stage.Zone, Out: o.out, Only: o.only, Places: map[string]place{}}
+	told := tour{Now: stage.Now.Format(time.RFC3339), Zone: stage.Zone, Out: o.out, Only: o.only, Width: o.width, Places: map[string]place{}}
 	for name, story := range stages {
 		opened, err := stage.Open(ctx, story)
 		if err != nil {
@@ -92,7 +95,7 @@ func run(ctx context.Context, o *options) error {
 		fmt.Printf("pictures for people are in %s\n", o.out)
 		return nil
 	}
-	report, err := look.Compare(o.stored, o.out, o.only, o.update)
+	report, err := look.Compare(o.stored, o.out, look.Choice{Only: o.only, Width: o.width}, o.update)
 	if err != nil {
 		return err
 	}

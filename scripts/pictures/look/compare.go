@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -61,9 +62,30 @@ func (r *Report) Summary() string {
 
 var themes = [2]string{"light", "dark"}
 
-// Compare holds the pictures in folder/taken against those in stored; only names the
-// pages that were to be taken, see chosen. With update it stores those that differ, and there are no differences.
-func Compare(stored, folder, only string, update bool) (*Report, error) {
+// Choice is which pages were to be taken: those whose name has one of the texts in it
+// that commas part in Only, at Width; 0: at all.
+type Choice struct {
+	Only  string
+	Width int
+}
+
+// has reports whether a picture is of the choice, by its name without a theme.
+func (c Choice) has(name string) bool {
+	page, width := cutLast(name)
+	page, _ = cutLast(page)
+	return (c.Width == 0 || width == strconv.Itoa(c.Width)) &&
+		slices.ContainsFunc(strings.Split(c.Only, ","), func(text string) bool { return strings.Contains(page, text) })
+}
+
+// cutLast cuts the part behind the last hyphen off a name.
+func cutLast(name string) (before, last string) {
+	at := max(0, strings.LastIndex(name, "-"))
+	return name[:at], strings.TrimPrefix(name[at:], "-")
+}
+
+// Compare holds the pictures in folder/taken against those of the choice in stored. With
+// update it stores those that differ, and there are no differences.
+func Compare(stored, folder string, choice Choice, update bool) (*Report, error) {
 	taken, err := filepath.Glob(filepath.Join(folder, "taken", "*-"+themes[0]+".png"))
 	if err != nil {
 		return nil, err
@@ -82,7 +104,7 @@ func Compare(stored, folder, only string, update bool) (*Report, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return report, report.missing(stored, only, seen, update)
+	return report, report.missing(stored, choice, seen, update)
 }
 
 // compare holds one page against its stored picture.
@@ -116,17 +138,15 @@ func (r *Report) compare(path, name string, is Twin, update bool) error {
 
 // missing finds stored pictures of pages that were not taken, and counts the bytes of
 // all.
-func (r *Report) missing(stored, only string, seen map[string]bool, update bool) error {
+func (r *Report) missing(stored string, choice Choice, seen map[string]bool, update bool) error {
 	paths, err := filepath.Glob(filepath.Join(stored, "*.png"))
 	if err != nil {
 		return err
 	}
 	for _, path := range paths {
 		name := strings.TrimSuffix(filepath.Base(path), ".png")
-		page := name[:max(0, strings.LastIndex(name, "-"))]
-		page = page[:max(0, strings.LastIndex(page, "-"))]
 		switch {
-		case seen[name] || !chosen(page, only):
+		case seen[name] || !choice.has(name):
 		case update:
 			if err := os.Remove(path); err != nil {
 				return err
@@ -143,11 +163,6 @@ func (r *Report) missing(stored, only string, seen map[string]bool, update bool)
 	}
 	slices.SortStableFunc(r.Differences, func(a, b Difference) int { return b.Pixels - a.Pixels })
 	return nil
-}
-
-// chosen reports whether a page's name has one of the texts in it that commas part.
-func chosen(page, only string) bool {
-	return slices.ContainsFunc(strings.Split(only, ","), func(text string) bool { return strings.Contains(page, text) })
 }
 
 // differ compares two pictures; was is nil when nothing is stored.

@@ -65,7 +65,7 @@ func folders(t *testing.T, stored, name string, s scene) (folder string) {
 func compared(t *testing.T, stored, name string, s scene, update bool) *Report {
 	t.Helper()
 	folder := folders(t, stored, name, s)
-	report, err := Compare(stored, folder, "", update)
+	report, err := Compare(stored, folder, Choice{}, update)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +113,18 @@ func TestChangesAreSeen(t *testing.T) {
 	}
 	if report := compared(t, stored, "queue-en-1440", plain, false); len(report.Differences) != 3 {
 		t.Errorf("a stored picture of a page that is gone: %s", report.Summary())
+	}
+}
+
+// A choice of pages and widths leaves the others alone.
+func TestChoice(t *testing.T) {
+	for name, want := range map[string]bool{"jobs-en-1440": true, "cards-four-zh-1440": true, "cards-four-zh-390": false, "queue-en-1440": false} {
+		if got := (Choice{Only: "jobs,four", Width: 1440}).has(name); got != want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if !(Choice{}).has("queue-en-390") {
+		t.Error("no choice is all")
 	}
 }
 

@@ -344,7 +344,7 @@ function useColumns(chosen: string[], opened: Opened, toggle: (id: string) => vo
           return job.subjobs > 1 ? <span className="two"><button type="button" className="fold" aria-expanded={opened.has(job.id)} aria-label={t('jobs.open_batch')} onClick={() => toggle(job.id)}>{opened.has(job.id) ? '▾' : '▸'}</button>{link}{second}</span> : <span className="two">{link}{second}</span>
         },
       },
-      { key: 'state', title: t('jobs.state'), width: 138, compare: (a, b) => jobStates.indexOf(a.job.state) - jobStates.indexOf(b.job.state), cell: ({ job, subjob }) => <>{stateTag((subjob ?? job).state, t)}{!subjob && job.subjobs > 1 && <span className="quiet"> {progress(job)}</span>}</> },
+      { key: 'state', title: t('jobs.state'), width: 156, compare: (a, b) => jobStates.indexOf(a.job.state) - jobStates.indexOf(b.job.state), cell: ({ job, subjob }) => <>{stateTag((subjob ?? job).state, t)}{!subjob && job.subjobs > 1 && <span className="quiet"> {progress(job)}</span>}</> },
       { key: 'project', title: t('jobs.project'), width: 110, compare: (a, b) => a.job.project.localeCompare(b.job.project), cell: (row) => text(row, row.job.project) },
       { key: 'user', title: t('jobs.user'), width: 100, compare: (a, b) => (a.job.user ?? '').localeCompare(b.job.user ?? ''), cell: (row) => text(row, row.job.user) },
       { key: 'type', title: t('jobs.type'), width: 100, cell: (row) => text(row, t('type.' + row.job.type, row.job.type)) },
