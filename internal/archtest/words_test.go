@@ -86,7 +86,7 @@ func TestWordProblemsAreSeen(t *testing.T) {
 // F gives a number.
 func F() int { return 1 }
 
-// T reports whether it is so.
+// T tells whether it is so.
 type T struct {
 	// A gives a name.
 	A string
@@ -100,7 +100,7 @@ type (
 	G int
 )
 
-// V returns what F gives, and reports whether it could.
+// V returns what F gives, and tells whether it could.
 var V = F
 `
 	file, err := parser.ParseFile(token.NewFileSet(), "p.go", text, parser.ParseComments)
