@@ -130,11 +130,11 @@ function Asking({ machines, chosen, ask, set, off }: { machines: Machine[]; chos
       <h2>{t('vip.ask')}</h2>
       <p>{owners.length > 0 ? t('vip.ask_owners', { owners: owners.join(', ') }) : t('vip.ask_nobody')}</p>
       <div className="form">
-        <Field label={t('vip.ask_for')} off={off} width={90} value={time ?? ask.for} change={setTime} done={sendTime} wrong={time !== undefined && !isLimit(time)} />
-        <Field label={t('vip.ask_message')} off={off} grow width="100%" maxLength={200} value={message ?? ask.message} change={setMessage} done={sendMessage} />
+        <Field entry="vip.for" label={t('vip.ask_for')} off={off} width={90} value={time ?? ask.for} change={setTime} done={sendTime} wrong={time !== undefined && !isLimit(time)} />
+        <Field entry="vip.message" label={t('vip.ask_message')} off={off} grow width="100%" maxLength={200} value={message ?? ask.message} change={setMessage} done={sendMessage} />
       </div>
       <p className="quiet">{t('vip.ask_silence')}</p>
-      <Radios label={t('vip.ask_silence')} value={silence ?? ask.silence} change={sendSilence} options={(['wait', 'kill'] as const).map((value) => ({ value, label: t('vip.silence_' + value) }))} />
+      <Radios entry="vip.silence" label={t('vip.ask_silence')} value={silence ?? ask.silence} change={sendSilence} options={(['wait', 'kill'] as const).map((value) => ({ value, label: t('vip.silence_' + value) }))} />
     </section>
   )
 }

@@ -72,7 +72,7 @@ function AnswerDialog({ id, name, asked, answer, close }: { id: string; name: st
     <Dialog title={t(answer === 'yes' ? 'consent.agree_title' : 'consent.decline_title', { job: name })} close={close} act={t(answer === 'yes' ? 'consent.agree' : 'consent.decline')} danger={answer === 'yes'} busy={busy} run={() => void run()}>
       <div className="stack">
         <p>{t(answer === 'yes' ? 'consent.agree_about' : 'consent.decline_about', { job: asked.to.name })}</p>
-        <Field label={t('consent.reason')} maxLength={120} value={reason} change={setReason} />
+        <Field entry="consent" label={t('consent.reason')} maxLength={120} value={reason} change={setReason} />
         <Cli text={consentLine(name, asked.to.name ?? asked.to.id, answer, reason.trim())} />
         {error !== undefined && <Note tone="error" title={errorText(error, t)} />}
       </div>
