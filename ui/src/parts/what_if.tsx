@@ -154,6 +154,7 @@ export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Cha
   const pools = useQuery({ ...poolsQuery, enabled: kind === 'quota', retry: false, staleTime: 30_000 }).data ?? []
   const quotas = changes.findLast((one) => one.kind === 'quota' && one.project === project)?.quotas ?? projects.find((one) => one.project.name === project)?.project.quotas ?? []
   const counted = [...new Set([...quotas.map(kindOf), ...pools.flatMap((pool) => (pool.models ?? []).flatMap((model) => [model.kind, `${model.kind}/${model.model}`])), 'cpu'])]
+  const names = [...new Set([...projects.map((one) => one.project.name), ...queue.map((one) => one.project), ...jobs.map((one) => one.project)])].filter(Boolean).sort()
   const waiting = [...new Map(queue.map((e) => [e.job_id, e.job_name])).entries()].map(([value, label]) => ({ value, label }))
   const running = jobs.filter((j) => ['starting', 'running', 'paused', 'queued'].includes(j.state)).map((j) => ({ value: j.id, label: j.name }))
   const change: Change | undefined =
@@ -183,7 +184,7 @@ export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Cha
         <Choice bare label={t('whatif.kind')} value={kind} change={setKind} options={kinds.map((value) => ({ value, label: t('whatif.kind_' + value) }))} />
         {(kind === 'drain' || kind === 'add') && <Choice bare label={t('job.node')} empty={t('job.node')} width={180} value={node} change={setNode} options={nodes.map((row) => ({ value: row.node, label: row.node }))} />}
         {kind === 'add' && <Count bare label={t('jobs.nodes')} least={1} most={256} value={count} change={setCount} />}
-        {kind === 'quota' && <Choice bare label={t('whatif.project')} empty={t('whatif.project')} width={180} value={project} change={setProject} options={projects.map((one) => ({ value: one.project.name, label: one.project.name }))} />}
+        {kind === 'quota' && <Choice bare label={t('whatif.project')} empty={t('whatif.project')} width={180} value={project} change={setProject} options={names.map((value) => ({ value, label: value }))} />}
         {kind === 'quota' && <Choice bare label={t('whatif.what')} empty={t('whatif.what')} width={180} value={what} change={setWhat} options={counted.map((value) => ({ value, label: value }))} />}
         {kind === 'quota' && <Count bare label={t('whatif.most')} least={0} most={quotaMax} value={count} change={setCount} />}
         {(kind === 'stop' || kind === 'priority' || kind === 'move' || kind === 'submit') && <Choice bare label={t('jobs.name')} empty={t('jobs.name')} width={220} value={job} change={setJob} options={kind === 'stop' || kind === 'submit' ? running : waiting} />}
