@@ -305,7 +305,8 @@ func TestNewcomerMatchesReplay(t *testing.T) {
 			return // a good guess, see newcomer
 		}
 		slow := f.replay(job)
-		away := slices.ContainsFunc(f.members, func(m member) bool { return m.away })
+		away := slices.ContainsFunc(f.view().sites, func(s site) bool { return s.node != nil && s.node.Maintained() != nil }) &&
+			slices.ContainsFunc(f.members[:f.queued], func(m member) bool { return !m.stuck })
 		for i := range slow {
 			if slices.ContainsFunc(f.futures[i].occupancies, func(h occupancy) bool { return h.cut }) {
 				continue // what is preempted comes back beside the newcomer: a good guess, too
