@@ -19,5 +19,6 @@
 // most MetaSizeMax bytes, members at most MembersMax. After a mass restart
 // memberlist may leave members dead in some views forever (its issue 311),
 // so servers that were known and are not alive are joined again every
-// RejoinInterval.
+// RejoinInterval, and by other servers every five seconds. A known server that
+// left in order is forgotten when it has stayed away for ten minutes.
 package gossip
