@@ -83,7 +83,7 @@ func availableNode(snapshot *state.Snapshot, may *readable, row *placement.Row) 
 		node.Status = record.Status
 	}
 	for _, kind := range row.Kinds {
-		node.Devices = append(node.Devices, api.DeviceShare{Kind: kind.Kind, Model: kind.Model, Total: kind.Total, Used: kind.Used, Sick: kind.Sick})
+		node.Devices = append(node.Devices, api.DeviceShare{Kind: kind.Kind, Model: kind.Model, Total: kind.Total, Used: kind.Used, Sick: kind.Sick, Free: kind.Free})
 	}
 	for _, card := range row.Cards {
 		use := api.CardUse{Device: card.Device, Index: card.Index, Slice: card.Slice, Healthy: card.Healthy, Used: card.Used}

@@ -108,8 +108,12 @@ func addDevices(shares []api.DeviceShare, node *structs.Node, usage *structs.Usa
 		if !device.Healthy {
 			shares[at].Sick++
 		}
-		if usage != nil && usage.Devices[device.ID] != "" {
+		held := usage != nil && usage.Devices[device.ID] != ""
+		if held {
 			shares[at].Used++
+		}
+		if device.Healthy && !held && node.Schedulable() {
+			shares[at].Free++
 		}
 	}
 	return shares

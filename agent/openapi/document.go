@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strings"
 
+	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
 )
@@ -54,6 +55,22 @@ func Document() ([]byte, error) {
 }
 
 func jsonContent(schema node) node { return node{"application/json": node{"schema": schema}} }
+
+// means is the schema of a field with what it means. Beside a reference readers
+// ignore everything else, so one is put into a list.
+func (n node) means(text string) node {
+	if text == "" {
+		return n
+	}
+	if n["$ref"] != nil {
+		return node{"allOf": []any{n}, "description": text}
+	}
+	if span, ok := n["description"].(string); ok {
+		text += "; " + span
+	}
+	n["description"] = text
+	return n
+}
 
 // schemaBuilder collects the schemas of named types.
 type schemaBuilder struct {
@@ -176,7 +193,7 @@ func (b *schemaBuilder) name(t reflect.Type) string {
 	b.names[t] = name
 	b.schemas[name] = node{} // the type may hold itself
 	properties, required := node{}, []string{}
-	b.fields(t, properties, &required)
+	b.fields(name, t, properties, &required)
 	schema := node{"type": "object", "properties": properties}
 	if len(required) > 0 {
 		sort.Strings(required)
@@ -196,14 +213,15 @@ func (b *schemaBuilder) choice(t reflect.Type) string {
 	return t.Name()
 }
 
-// fields lists what encoding/json writes of a struct. What is left out when it
-// is empty is never null, and a pointer that is not left out is always set.
-func (b *schemaBuilder) fields(t reflect.Type, properties node, required *[]string) {
+// fields lists what encoding/json writes of a struct, for the schema of a name. What
+// is left out when it is empty is never null, and a pointer that is not left out is
+// always set.
+func (b *schemaBuilder) fields(of string, t reflect.Type, properties node, required *[]string) {
 	for i := range t.NumField() {
 		field := t.Field(i)
 		tag, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if field.Anonymous && tag == "" {
-			b.fields(field.Type, properties, required)
+			b.fields(of, field.Type, properties, required)
 			continue
 		}
 		if !field.IsExported() || tag == "-" {
@@ -213,11 +231,11 @@ func (b *schemaBuilder) fields(t reflect.Type, properties node, required *[]stri
 			tag = field.Name
 		}
 		schema := b.schema(field.Type)
-		properties[tag] = schema
 		if strings.Contains(options, "omit") {
 			delete(schema, "nullable")
-			continue
+		} else {
+			*required = append(*required, tag)
 		}
-		*required = append(*required, tag)
+		properties[tag] = schema.means(messages.Field(messages.English, of, tag))
 	}
 }

@@ -230,7 +230,7 @@ func Types(language messages.Language, document []byte) (string, error) {
 			fmt.Fprintf(&b, "%s\n", say(language, "no_fields"))
 			continue
 		}
-		fmt.Fprintf(&b, "| %s | %s | |\n|---|---|---|\n", say(language, "field"), say(language, "type"))
+		fmt.Fprintf(&b, "| %s | %s | | %s |\n|---|---|---|---|\n", say(language, "field"), say(language, "type"), say(language, "meaning"))
 		for _, field := range slices.Sorted(maps.Keys(schema.Properties)) {
 			of, note := schema.Properties[field], ""
 			switch {
@@ -239,7 +239,7 @@ func Types(language messages.Language, document []byte) (string, error) {
 			case of.Nullable:
 				note = say(language, "nullable")
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", field, of.words(language), note)
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", field, of.words(language), note, messages.Field(language, name, field))
 		}
 	}
 	return b.String(), nil
@@ -248,6 +248,8 @@ func Types(language messages.Language, document []byte) (string, error) {
 // words is a type as people read it.
 func (d described) words(language messages.Language) string {
 	switch {
+	case len(d.AllOf) == 1:
+		return d.AllOf[0].words(language)
 	case d.Ref != "":
 		name := d.Ref[strings.LastIndex(d.Ref, "/")+1:]
 		return "[" + name + "](#" + strings.ToLower(strings.ReplaceAll(name, ".", "")) + ")"

@@ -87,6 +87,48 @@ func TestReferencePages(t *testing.T) {
 	}
 }
 
+// TestFieldsAreExplained: every field of every body has a text in both languages, and
+// every text has its field. What is written of one type's field says something else
+// than what is written of all of its name.
+func TestFieldsAreExplained(t *testing.T) {
+	document, err := Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read struct {
+		Components struct {
+			Schemas map[string]described `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(document, &read); err != nil {
+		t.Fatal(err)
+	}
+	used, fields := make(map[string]bool), 0
+	for name, schema := range read.Components.Schemas {
+		for field := range schema.Properties {
+			fields++
+			used[name+"."+field], used[field] = true, true
+			for _, language := range []messages.Language{messages.English, messages.Chinese} {
+				if messages.Field(language, name, field) == "" {
+					t.Errorf("%s.%s has no text in internal/messages/fields/%s.json", name, field, language)
+				}
+			}
+		}
+	}
+	if fields < 1000 {
+		t.Errorf("only %d fields were found", fields)
+	}
+	for _, id := range messages.FieldIDs() {
+		at := strings.LastIndex(id, ".") // a type may have its package before it
+		switch {
+		case !used[id]:
+			t.Errorf("no body has %s", id)
+		case at > 0 && messages.Field(messages.English, id[:at], id[at+1:]) == messages.Field(messages.English, "", id[at+1:]):
+			t.Errorf("%s says what %s says", id, id[at+1:])
+		}
+	}
+}
+
 // TestWhoMayCall compares some lines of the page with what the policy is meant to be.
 func TestWhoMayCall(t *testing.T) {
 	permissions, err := os.ReadFile("../testdata/permissions.golden")

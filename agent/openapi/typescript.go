@@ -11,6 +11,7 @@ import (
 // described is what TypeScript needs to know of a schema.
 type described struct {
 	Ref        string               `json:"$ref"`
+	AllOf      []described          `json:"allOf"` // one, with a description beside it
 	Type       string               `json:"type"`
 	Format     string               `json:"format"`
 	Nullable   bool                 `json:"nullable"`
@@ -60,6 +61,9 @@ func TypeScript(document []byte) (string, error) {
 
 // typeScript is the type as TypeScript writes it.
 func (d described) typeScript() string {
+	if len(d.AllOf) == 1 {
+		return d.AllOf[0].typeScript()
+	}
 	if d.Nullable {
 		d.Nullable = false
 		return d.typeScript() + " | null"

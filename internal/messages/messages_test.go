@@ -1,7 +1,9 @@
 package messages
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -37,6 +39,29 @@ func TestLanguagesHoldTheSameMessages(t *testing.T) {
 	for id := range chinese {
 		if _, ok := english[id]; !ok {
 			t.Errorf("%s has no English text", id)
+		}
+	}
+}
+
+// TestFieldTexts: both languages hold the same fields, and each text fits into a row of
+// a table.
+func TestFieldTexts(t *testing.T) {
+	english, err := loadFields(English)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chinese, err := loadFields(Chinese)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(english)), slices.Sorted(maps.Keys(chinese))); diff != "" {
+		t.Errorf("fields (-en +zh):\n%s", diff)
+	}
+	for _, texts := range []map[string]string{english, chinese} {
+		for id, text := range texts {
+			if text == "" || strings.ContainsAny(text, "|\n\"") || strings.TrimSpace(text) != text || strings.TrimRight(text, ".。") != text {
+				t.Errorf("%s: %q", id, text)
+			}
 		}
 	}
 }

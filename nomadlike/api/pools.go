@@ -32,6 +32,7 @@ type DeviceShare struct {
 	Total int    `json:"total"`
 	Used  int    `json:"used"`
 	Sick  int    `json:"sick,omitempty"`
+	Free  int    `json:"free"` // of nodes that take work, well, and held by nobody
 }
 
 // PoolList answers pools.list: those with a record and those that nodes name,

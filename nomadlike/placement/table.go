@@ -45,6 +45,7 @@ type KindUse struct {
 	Total int    `json:"total"`
 	Used  int    `json:"used"`
 	Sick  int    `json:"sick,omitempty"`
+	Free  int    `json:"free"` // well, and held by nobody
 }
 
 // Card is one device of a node, or a slice of one.
@@ -153,5 +154,7 @@ func (r *Row) count(d *structs.Device, used bool) {
 	}
 	if !d.Healthy {
 		k.Sick++
+	} else if !used {
+		k.Free++
 	}
 }

@@ -424,6 +424,7 @@ export type DeviceAct = 'clear' | 'reset' | 'quarantine'
 export const deviceActs: DeviceAct[] = ['clear', 'reset', 'quarantine']
 
 export interface DeviceDemand {
+  free: number
   jobs: number
   kind: string
   model: string
@@ -465,6 +466,7 @@ export interface DeviceRequest {
 }
 
 export interface DeviceShare {
+  free: number
   kind: string
   model: string
   sick?: number

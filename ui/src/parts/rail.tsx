@@ -83,5 +83,5 @@ function useCounts(): Partial<Record<string, string>> {
   }
 }
 
-// freeOf counts the cards that are well and held by nobody.
-export const freeOf = (models: { total: number; used: number; sick?: number }[]) => models.reduce((sum, model) => sum + Math.max(0, model.total - model.used - (model.sick ?? 0)), 0)
+// freeOf counts the cards that nodes which take work have free.
+export const freeOf = (models: { free: number }[]) => models.reduce((sum, model) => sum + model.free, 0)
