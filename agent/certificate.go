@@ -133,10 +133,11 @@ func (c *certificates) every(identity *rpc.Identity, renew func(context.Context)
 			c.log.Info("certificate renewed", "expires", credentials.ExpiresAt())
 			c.tellEnd()
 			// A certificate that is due as it comes is of a server whose clock is
-			// far from this one's: another would be no better.
-			retryAt, lapseRetry = c.now().Add(renewRetry), lapseRetryFirst
+			// far from this one's: another would be no better. The time is that from
+			// before: the clock may have gone back since.
+			retryAt, lapseRetry = now.Add(renewRetry), lapseRetryFirst
 			if c.stale(identity.Load()) {
-				retryAt = c.now().Add(caRetry)
+				retryAt = now.Add(caRetry)
 			}
 			continue
 		}
@@ -160,8 +161,8 @@ func (c *certificates) every(identity *rpc.Identity, renew func(context.Context)
 	}
 }
 
-// tellEnd has the other agents know when the certificates of this one end. Who does not
-// hear it hears it with what this agent tells next.
+// tellEnd has the other agents know when the certificates of this one end. One that does
+// not hear it hears it with what this agent tells next.
 func (c *certificates) tellEnd() {
 	ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
 	defer cancel()
