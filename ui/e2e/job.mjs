@@ -55,7 +55,10 @@ export async function job(browser, binary, inspect) {
       page.on('pageerror', (error) => complaints.push(String(error)))
       const states = {
         running: async () => {
-          await page.locator('.tag.state-running').first().waitFor()
+          await page.locator('.tag.state-running').first().waitFor().catch(async (failure) => {
+            process.stderr.write(`trains does not run:\n${await agent.cli('job', 'status', 'trains')}\n${await agent.cli('job', 'history', 'trains')}\n`)
+            throw failure
+          })
           const keys = page.getByRole('region', { name: w.keys })
           await keys.locator('.spark').nth(1).waitFor()
           const story = page.getByRole('region', { name: w.faults })
