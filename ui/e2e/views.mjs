@@ -37,7 +37,8 @@ const jobFile = (name, count, command) => `job "${name}" {
 }
 `
 
-// signedIn opens a page of somebody who has the token.
+// signedIn opens a page of somebody who has the token. It waits until they are in: a test that
+// goes on to another page at once may take back the request that signs in.
 export async function signedIn(browser, agent, token, lang, path) {
   const w = words[lang]
   const context = await browser.newContext({ ignoreHTTPSErrors: true, locale: lang === 'zh' ? 'zh-CN' : 'en-US', viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' })
@@ -45,7 +46,9 @@ export async function signedIn(browser, agent, token, lang, path) {
   page.setDefaultTimeout(patience)
   await visit(page, agent.address + path)
   await page.getByLabel(w.token, { exact: true }).fill(token)
-  await page.getByRole('button', { name: w.signIn }).click()
+  const enter = page.getByRole('button', { name: w.signIn })
+  await enter.click()
+  await enter.waitFor({ state: 'detached' })
   return { context, page, w }
 }
 
