@@ -29,9 +29,10 @@ unit) layout=slices ;;
 *) usage ;;
 esac
 ((EUID == 0)) || { echo "inside: needs root, to copy programs with their owners" >&2; exit 1; }
+MACHINE_WHOLE=1 # all of it, people included, within its times
 source scripts/machine.sh
 limit=1200
-[[ $MACHINE_ACCEL == kvm ]] || limit=7200
+[[ $MACHINE_ACCEL == kvm ]] || limit=3600
 
 # What the machine's programs come from, with all that these depend on.
 packages=(busybox-static e2fsprogs iproute2 iptables kmod mawk mount passwd procps python3-sklearn python3-torch strace systemd)
@@ -98,8 +99,8 @@ first_program() {
 /bin/busybox mkdir -p /proc /dev
 /bin/busybox mount -t devtmpfs dev /dev
 for module in $modules; do /bin/busybox insmod /\$module; done
-until [ -b /dev/vdb ]; do /bin/busybox usleep 10000; done
-/bin/busybox mount -t ext4 /dev/vda /new
+until [ -b /dev/$(machine_disk 1) ]; do /bin/busybox usleep 10000; done
+/bin/busybox mount -t ext4 /dev/$(machine_disk 0) /new
 /bin/busybox tar -xf /files.tar -C /new && /bin/busybox rm /files.tar
 /bin/busybox umount /dev
 exec /bin/busybox switch_root /new $init
@@ -120,8 +121,11 @@ INIT
 
 # run_program is what the machine is for. It leaves a disk that holds the logs.
 run_program() {
-  cat <<'RUN'
+  cat <<RUN
 #!/bin/bash
+ln -s $(machine_disk 1) /dev/logs
+RUN
+  cat <<'RUN'
 set -uo pipefail
 export PATH=/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin HOME=/root LANG=C.UTF-8 NOMADLIKE=/src/bin/nomadlike HOSTS_CGROUPS=1
 cd /src
@@ -139,11 +143,11 @@ RUN
   if ((status != 0)); then
     [[ ! -d /run/systemd/system ]] || journalctl -b --no-pager >/tmp/journal.log
     find /tmp /dev/shm -xdev -type f -size -16M \( -path '/tmp/nemesis-*' -o -name '*.log' -o -name 'job.*' \) -print0 |
-      tar -czf /dev/vdb --null --files-from=- 2>/dev/null
+      tar -czf /dev/logs --null --files-from=- 2>/dev/null
   fi
   sync
   echo "machine: ended with $status"
-} 2>&1 | cat >/dev/ttyS0
+} 2>&1 | cat >/dev/console
 RUN
   [[ $layout == bare ]] || echo 'systemctl poweroff --force --force'
 }
@@ -178,7 +182,12 @@ if [[ $layout == slices ]]; then
   printf '[Unit]\nRequires=basic.target %s.service\nAfter=basic.target\n' $name >"$files/etc/systemd/system/inside.target"
 fi
 file=$(disk)
-modules=$(machine_modules "$kernel" "$initrd" virtio_pci virtio_blk | tr '\n' ' ')
+modules=
+if [[ $MACHINE_ACCEL == uml ]]; then
+  ln -s /usr/sbin/iptables-legacy "$files/usr/local/bin/iptables" # its kernel has no nftables
+else
+  modules=$(machine_modules "$kernel" "$initrd" virtio_pci virtio_blk | tr '\n' ' ')
+fi
 cp /bin/busybox "$initrd/bin/busybox"
 first_program >"$initrd/init"
 chmod 755 "$initrd/init"
@@ -187,9 +196,8 @@ truncate -s 1G "$work/out"
 
 status=0
 began=$SECONDS
-MACHINE_MEMORY=${MACHINE_MEMORY:-6144} MACHINE_TIME=counted machine_boot "$kernel" "$initrd" "$limit" \
-  -drive "file=$file,format=raw,if=virtio,snapshot=on" -drive "file=$work/out,format=raw,if=virtio" \
-  -append "console=ttyS0 panic=-1 loglevel=4 systemd.unit=inside.target systemd.show_status=0 systemd.unified_cgroup_hierarchy=1" || status=$?
+MACHINE_MEMORY=${MACHINE_MEMORY:-6144} machine_boot "$kernel" "$initrd" "$limit" \
+  "loglevel=4 systemd.unit=inside.target systemd.show_status=0 systemd.unified_cgroup_hierarchy=1" "snapshot:$file" "$work/out" || status=$?
 echo "inside: $suite ($layout) ended with $status after $((SECONDS - began)) s"
 if ((status != 0)); then
   kept=$(mktemp -d "${TMPDIR:-/tmp}/nomadlike-inside-logs.XXXXXX")

@@ -10,18 +10,22 @@
 #                                their file names in the order in which they are loaded
 #   machine_base DIR             directories and files that every root has
 #   machine_mounts               the lines of a program that mount what systemd would
-#   machine_boot KERNEL INITRD LIMIT [ARGUMENT...]  boots a directory as the memory that
+#   machine_disk N               the name that disk N, from 0, has there
+#   machine_boot KERNEL INITRD LIMIT LINE [DISK...]  boots a directory as the memory that
 #                                the machine begins with, shows what it says, and ends with
 #                                the status in its line "machine: ended with N", or 124
-#                                after LIMIT seconds. Arguments are qemu's.
+#                                after LIMIT seconds. LINE is what its kernel is told besides
+#                                where it speaks. A DISK is a file, or snapshot:FILE for
+#                                one that stays as it is.
 #
-# Where the processor can run a machine it does: /dev/kvm can be opened and the
+# Where the processor can run a machine it does (kvm): /dev/kvm can be opened and the
 # processor has virtualization of its own; a kernel that offers /dev/kvm without it
-# (PVM) starts only machines whose kernel knows it. Else qemu emulates one, which takes
-# many times as long. MACHINE_ACCEL=kvm or tcg overrides that. With MACHINE_TIME=counted an
-# emulated machine's clock goes by the instructions that it has executed, a nanosecond
-# each, so what has to happen in time does, however slow or busy this machine is.
-# MACHINE_MEMORY is its memory in MiB.
+# (PVM) starts only machines whose kernel knows it. Else there are two ways. The whole
+# kernel runs as a program of this machine (uml, user-mode Linux): one processor at full
+# speed, system calls at a tenth of it; it lacks some of what other kernels have
+# (cpuset, Landlock, nftables, pressure). Or qemu emulates a processor (tcg), which
+# takes many times as long. MACHINE_ACCEL=kvm, uml or tcg decides. MACHINE_MEMORY is the
+# machine's memory in MiB.
 set -euo pipefail
 
 MACHINE_CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/nomadlike-v2
@@ -29,30 +33,48 @@ MACHINE_CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/nomadlike-v2
 
 if [[ -z "${MACHINE_ACCEL:-}" ]]; then
   MACHINE_ACCEL=tcg
+  [[ "${MACHINE_WHOLE:-}" != 1 ]] || MACHINE_ACCEL=uml
   if grep -qE '^flags.* (vmx|svm)( |$)' /proc/cpuinfo && [[ -c /dev/kvm ]] && (: <>/dev/kvm) 2>/dev/null; then MACHINE_ACCEL=kvm; fi
 fi
 
-machine_needs() { scripts/packages.sh qemu-system-x86 busybox-static cpio kmod "$@"; }
+machine_needs() {
+  local runs=qemu-system-x86
+  [[ $MACHINE_ACCEL != uml ]] || runs="gcc libc6-dev"
+  scripts/packages.sh $runs busybox-static cpio kmod "$@"
+}
 
 machine_kernel() {
-  local package work
+  local package name work
   if [[ -n "${MACHINE_KERNEL:-}" ]]; then
     echo "$MACHINE_KERNEL"
     return
   fi
-  package=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/^ *Depends: \(linux-image-.*\)$/\1/p' | head -1)
-  [[ -n "$package" ]] || { echo "machine: apt knows no linux-image-cloud-amd64: apt-get update" >&2; return 1; }
-  if [[ ! -e "$MACHINE_CACHE/$package/ready" ]]; then
-    rm -rf "${MACHINE_CACHE:?}/$package"
-    mkdir -p "$MACHINE_CACHE/$package"
+  if [[ $MACHINE_ACCEL == uml ]]; then
+    package=user-mode-linux
+    name=uml-$(apt-cache policy $package | sed -n 's/^ *Candidate: //p')
+  else
+    package=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/^ *Depends: \(linux-image-.*\)$/\1/p' | head -1)
+    name=$package
+  fi
+  [[ -n "$package" && "$name" != uml- && "$name" != "uml-(none)" ]] || { echo "machine: apt knows no linux-image-cloud-amd64 or user-mode-linux: apt-get update" >&2; return 1; }
+  if [[ ! -e "$MACHINE_CACHE/$name/ready" ]]; then
+    rm -rf "${MACHINE_CACHE:?}/$name"
+    mkdir -p "$MACHINE_CACHE/$name"
     work=$(mktemp -d "${TMPDIR:-/tmp}/nomadlike-kernel.XXXXXX")
     (cd "$work" && apt-get -qq download "$package" 2>/dev/null) >&2
-    dpkg-deb -x "$work"/"$package"_*.deb "$MACHINE_CACHE/$package"
+    dpkg-deb -x "$work"/"$package"_*.deb "$MACHINE_CACHE/$name"
     rm -rf "$work"
-    /sbin/depmod -b "$MACHINE_CACHE/$package" "${package#linux-image-}" # before anybody copies the modules
-    touch "$MACHINE_CACHE/$package/ready"
+    if [[ $MACHINE_ACCEL == uml ]]; then
+      mkdir -p "$MACHINE_CACHE/$name"/{lib,boot}
+      mv "$MACHINE_CACHE/$name/usr/lib/uml/modules" "$MACHINE_CACHE/$name/lib/"
+      mv "$MACHINE_CACHE/$name/usr/bin/linux.uml" "$MACHINE_CACHE/$name/boot/"
+      rm -rf "$MACHINE_CACHE/$name/usr"
+    fi
+    # Before anybody copies the modules.
+    /sbin/depmod -b "$MACHINE_CACHE/$name" "$(basename "$MACHINE_CACHE/$name"/lib/modules/*)"
+    touch "$MACHINE_CACHE/$name/ready"
   fi
-  echo "$MACHINE_CACHE/$package"
+  echo "$MACHINE_CACHE/$name"
 }
 
 machine_modules() {
@@ -98,20 +120,46 @@ busybox ip link set lo up
 LINES
 }
 
+machine_disk() {
+  local letters=abcdefgh
+  if [[ $MACHINE_ACCEL == uml ]]; then echo "ubd${letters:$1:1}"; else echo "vd${letters:$1:1}"; fi
+}
+
+# machine_emulated and machine_user_mode run the machine: KERNEL INITRD LIMIT LINE [DISK...].
+machine_emulated() {
+  local kernel=$1 initrd=$2 limit=$3 line=$4 accel=(-accel kvm -cpu host -smp 2) disk
+  shift 4
+  [[ $MACHINE_ACCEL == kvm ]] || accel=(-accel tcg,thread=multi -cpu max -smp 2)
+  for disk in "$@"; do
+    if [[ $disk == snapshot:* ]]; then disk="${disk#snapshot:},snapshot=on"; fi
+    accel+=(-drive "file=$disk,format=raw,if=virtio")
+  done
+  exec timeout --foreground "$limit" nice -n 5 qemu-system-x86_64 "${accel[@]}" -m "${MACHINE_MEMORY:-3072}" -nographic -no-reboot -nic none \
+    -kernel "$kernel"/boot/vmlinuz-* -initrd "$initrd.cpio" -append "console=ttyS0 panic=-1 $line"
+}
+
+machine_user_mode() {
+  local kernel=$1 initrd=$2 limit=$3 line=$4 disks=() disk
+  shift 4
+  cc -O2 -shared -fPIC -o "$initrd.so" scripts/inside/xstate.c
+  for disk in "$@"; do
+    if [[ $disk == snapshot:* ]]; then disk="$initrd.cow${#disks[@]},${disk#snapshot:}"; fi
+    disks+=("ubd${#disks[@]}=$disk")
+  done
+  LD_PRELOAD="$initrd.so" exec timeout --foreground "$limit" nice -n 5 "$kernel/boot/linux.uml" "mem=${MACHINE_MEMORY:-3072}M" "initrd=$initrd.cpio" "${disks[@]}" \
+    con=null con0=null,fd:1 panic=-1 $line 2>&1
+}
+
 machine_boot() {
-  local kernel=$1 initrd=$2 limit=$3 accel=(-accel kvm -cpu host -smp 2) status
-  shift 3
-  if [[ $MACHINE_ACCEL != kvm ]]; then
-    accel=(-accel tcg,thread=multi -cpu max -smp 2)
-    # A second processor that counts would not even come up.
-    if [[ "${MACHINE_TIME:-}" == counted ]]; then accel=(-accel tcg,thread=single -icount shift=0 -rtc clock=vm -cpu max -smp 1); fi
-    echo "machine: the processor is emulated, for it runs no machines by itself here: many times as slow"
-  fi
+  local kernel=$1 initrd=$2 limit=$3 run=machine_emulated status
+  case $MACHINE_ACCEL in
+  uml) run=machine_user_mode ;;
+  tcg) echo "machine: the processor is emulated, for it runs no machines by itself here: many times as slow" ;;
+  esac
   (cd "$initrd" && find . | cpio -o -H newc --quiet -R 0:0) >"$initrd.cpio"
   echo "machine: booting $(basename "$kernel") ($MACHINE_ACCEL), at most $limit s"
   status=0
-  timeout --foreground "$limit" nice -n 5 qemu-system-x86_64 "${accel[@]}" -m "${MACHINE_MEMORY:-3072}" -nographic -no-reboot -nic none \
-    -kernel "$kernel"/boot/vmlinuz-* -initrd "$initrd.cpio" "$@" </dev/null |
+  ($run "$@") </dev/null |
     sed -u 's/\r$//' | tee "$initrd.log" || status=$?
   ((status != 124)) || { echo "machine: not at its end after $limit s" >&2; return 124; }
   status=$(sed -n 's/^machine: ended with \([0-9]*\)$/\1/p' "$initrd.log" | tail -1)

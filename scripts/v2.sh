@@ -111,4 +111,4 @@ cp /bin/busybox "$initrd/bin/busybox"
 first_program >"$initrd/init"
 chmod 755 "$initrd/init"
 tar -C "$machine" --owner=0 --group=0 -cf "$initrd/root.tar" .
-machine_boot "$kernel" "$initrd" "$limit" -append "console=ttyS0 panic=-1 quiet"
+machine_boot "$kernel" "$initrd" "$limit" quiet

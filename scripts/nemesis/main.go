@@ -133,8 +133,12 @@ func run() int {
 	if o.plant != "" {
 		return findPlants(ctx, o)
 	}
-	binary := o.binary
-	if binary == "" {
+	binary, err := filepath.Abs(o.binary) // agents start elsewhere
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "nemesis:", err)
+		return exitUnable
+	}
+	if o.binary == "" {
 		var err error
 		if binary, err = build(ctx, nil); err != nil {
 			fmt.Fprintln(os.Stderr, "nemesis:", err)
