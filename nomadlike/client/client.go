@@ -160,7 +160,7 @@ func (c *Client) furnish(node structs.Node) {
 		Events: c.inbox, Node: c.node, Work: &c.work, Log: c.log,
 	})
 	c.devices = devices.Open(devices.Config{
-		Plugins: config.DevicePlugins, Declared: config.Devices, DataDir: config.DataDir, Node: c.node, Inbox: c.inbox,
+		Plugins: config.DevicePlugins, Declared: config.Devices, DataDir: config.DataDir, Node: c.node, Inbox: c.inbox, Notes: notes,
 		Live: c.mayRun, Work: &c.work, Now: config.Now, Log: c.log,
 	})
 	scripts := hooks.New(c.files, notes, config.Now, c.log)

@@ -197,6 +197,9 @@ func knownBatch(batch *structs.ReportBatch, protocol int) {
 		if protocol < wire.ProtocolIdle {
 			batch.Notes[i].Idle = nil
 		}
+		if told := batch.Notes[i].Told; told != nil && told.Event == structs.EventDeviceFault && protocol < wire.ProtocolTaskFaults {
+			batch.Notes[i].Told = nil // they would not make the event, and servers would differ
+		}
 	}
 }
 

@@ -141,12 +141,18 @@ func TestAllowancesAreForgotten(t *testing.T) {
 
 // What some server does not know yet is taken from what nodes tell.
 func TestNotesForOlderServers(t *testing.T) {
-	for _, protocol := range []int{wire.ProtocolIdle - 1, wire.ProtocolIdle} {
-		batch := structs.ReportBatch{Notes: []structs.AllocNote{{Idle: &structs.IdleNote{Since: 1}, Progress: &structs.Progress{}}}}
+	for _, protocol := range []int{wire.ProtocolIdle - 1, wire.ProtocolIdle, wire.ProtocolTaskFaults - 1, wire.ProtocolTaskFaults} {
+		batch := structs.ReportBatch{Notes: []structs.AllocNote{
+			{Idle: &structs.IdleNote{Since: 1}, Progress: &structs.Progress{}},
+			{Told: &structs.Told{Event: structs.EventDeviceFault}}, {Told: &structs.Told{Event: structs.EventPatrolWell}},
+		}}
 		knownBatch(&batch, protocol)
 		n := batch.Notes[0]
 		if knows := protocol >= wire.ProtocolIdle; (n.Idle != nil) != knows || n.Progress == nil {
 			t.Errorf("protocol %d: %+v", protocol, n)
+		}
+		if knows := protocol >= wire.ProtocolTaskFaults; (batch.Notes[1].Told != nil) != knows || batch.Notes[2].Told == nil {
+			t.Errorf("protocol %d: %+v", protocol, batch.Notes[1:])
 		}
 		if needs := wire.Needs(structs.CommandAllocReports, &structs.AllocReports{Notes: batch.Notes}); needs > protocol {
 			t.Errorf("protocol %d: it needs %d", protocol, needs)

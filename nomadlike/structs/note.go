@@ -79,7 +79,7 @@ type IdleNote struct {
 func ToldEvent(id string) bool {
 	switch id {
 	case EventPrechecked, EventPrecheckFailed, EventHookDone, EventHookFailed, EventDataPrepared, EventDataFailed, EventImageComing, EventImagePulled,
-		EventEnvironment, EventEnvironmentFound, EventPatrolFailed, EventPatrolWell:
+		EventEnvironment, EventEnvironmentFound, EventPatrolFailed, EventPatrolWell, EventDeviceFault:
 		return true
 	}
 	return false
@@ -101,6 +101,7 @@ const (
 	EventEnvironmentDiffers = "event.alloc.environment_differs" // made by the servers
 	EventPatrolFailed       = "event.alloc.patrol_failed"
 	EventPatrolWell         = "event.alloc.patrol_well"
+	EventDeviceFault        = "event.alloc.device_fault" // brought about by the task; only where all servers know it: wire.ProtocolTaskFaults
 )
 
 // Told is an event that a node makes known about one of its allocations.

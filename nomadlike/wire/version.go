@@ -29,7 +29,8 @@ package wire
 //	18  2026-11-26  maintenance windows: commands 38 and 39, Cluster.Maintenance, Node.Maintenance
 //	19  2026-11-26  agents tell when their certificates end: Meta.CertificateEnds
 //	20  2026-11-26  owners are asked for VIP jobs: command 40, VIP.Ask, Subjob.Consents
-const ProtocolVersion = 20
+//	21  2026-11-26  faults that tasks bring upon their devices are events of their jobs: Told.Event
+const ProtocolVersion = 21
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -51,4 +52,5 @@ const (
 	ProtocolTags         = 17 // Job.Tags, Job.Note, CommandJobAnnotate
 	ProtocolMaintenance  = 18 // CommandMaintenancePut, CommandMaintenanceStep
 	ProtocolConsent      = 20 // VIP.Ask, CommandJobConsent
+	ProtocolTaskFaults   = 21 // EventDeviceFault in Told.Event
 )

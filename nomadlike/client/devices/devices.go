@@ -13,6 +13,7 @@ import (
 	"nomadlike/nomadlike/client/loop"
 	"nomadlike/nomadlike/client/machine"
 	"nomadlike/nomadlike/client/retry"
+	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
 	"nomadlike/plugins/driver"
@@ -35,6 +36,11 @@ type Devices struct {
 	watch *deviceWatch
 	// healing is by device: not reset again before. The loop owns it.
 	healing map[string]time.Time
+	// toldFaults are the faults that tasks were told of. The loop owns it.
+	toldFaults map[taskFault]bool
+	// reserved is what allocations have been given, by their ids, also after their
+	// end. The loop owns it.
+	reserved map[string][]string
 }
 
 // Config is what the devices of a node need.
@@ -44,6 +50,7 @@ type Config struct {
 	DataDir  string
 	Node     *machine.Registration
 	Inbox    *loop.Inbox
+	Notes    session.Teller                     // takes what tasks have brought upon their devices
 	Live     func(l *loop.Loop) []driver.TaskID // the tasks that may run now
 	Work     *sync.WaitGroup
 	Now      func() time.Time
@@ -58,14 +65,16 @@ func Open(config Config) *Devices {
 		config.Log.Error("devices that operators took out of use may get work", logkey.Error, err)
 	}
 	return &Devices{
-		Config: config, healing: make(map[string]time.Time),
+		Config: config, healing: make(map[string]time.Time), toldFaults: make(map[taskFault]bool), reserved: make(map[string][]string),
 		watch: newDeviceWatch(config.Plugins, config.Declared, isolated, config.Log),
 	}
 }
 
 // Run listens to the plugins until work is cancelled.
 func (d *Devices) Run(work context.Context) {
-	d.watch.run(work, func() { d.changed(work) })
+	d.watch.run(work, func() { d.changed(work) }, func(events []device.Event) {
+		d.Inbox.Post(func(l *loop.Loop) { d.tellTasks(l, events) })
+	})
 }
 
 // FirstWord waits until every plugin has spoken, for a while at most.
@@ -137,15 +146,16 @@ func (w *deviceWatch) firstWord(ctx context.Context, limit time.Duration) {
 	}
 }
 
-// Run listens until ctx is cancelled, and calls changed after every word.
-func (w *deviceWatch) run(ctx context.Context, changed func()) {
+// Run listens until ctx is cancelled, and calls changed after every word and happened
+// with the events that it brings.
+func (w *deviceWatch) run(ctx context.Context, changed func(), happened func([]device.Event)) {
 	w.mu.Lock()
 	w.mu.changed = changed
 	w.mu.Unlock()
 	var listening sync.WaitGroup
 	for name, plugin := range w.plugins {
 		listening.Go(func() {
-			again(ctx, func() error { return w.listen(ctx, name, plugin, changed) })
+			again(ctx, func() error { return w.listen(ctx, name, plugin, changed, happened) })
 		})
 		listening.Go(func() {
 			again(ctx, func() error { return w.measure(ctx, name, plugin) })
@@ -164,7 +174,7 @@ func again(ctx context.Context, f func() error) {
 	}
 }
 
-func (w *deviceWatch) listen(ctx context.Context, name string, plugin device.Plugin, changed func()) error {
+func (w *deviceWatch) listen(ctx context.Context, name string, plugin device.Plugin, changed func(), happened func([]device.Event)) error {
 	snapshots, err := plugin.Fingerprint(ctx)
 	if err != nil {
 		w.log.Error("device plugin cannot be asked", logkey.Plugin, name, logkey.Error, err)
@@ -172,6 +182,9 @@ func (w *deviceWatch) listen(ctx context.Context, name string, plugin device.Plu
 	}
 	for snapshot := range snapshots {
 		w.note(name, snapshot)
+		if len(snapshot.Events) > 0 {
+			happened(snapshot.Events)
+		}
 		changed()
 	}
 	return nil

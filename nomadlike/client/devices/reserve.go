@@ -45,6 +45,9 @@ func (d *Devices) Reserve(ctx context.Context, a *structs.Assignment) (reserved 
 		reserved = append(reserved, r)
 		overlay(env, r.Env)
 	}
+	if len(a.Alloc.Devices) > 0 {
+		d.Inbox.Post(func(l *loop.Loop) { d.remember(l, a.Alloc.ID, a.Alloc.Devices) })
+	}
 	ctx, cancel := context.WithTimeout(ctx, reservePatience)
 	defer cancel()
 	for _, name := range d.watch.busy() {

@@ -5,6 +5,7 @@ import { useTranslation } from 'react-i18next'
 import { Link } from 'react-router'
 import { get, part, send } from '../../api'
 import { clock, dateTime, quote } from '../../format'
+import { reasonText } from '../../i18n'
 import { Cli } from '../../parts/actions'
 import { Button } from '../../parts/controls'
 import { Scroll } from '../../parts/controls/table'
@@ -19,8 +20,15 @@ const shownMost = 10
 const behindMost = 2 // of them, behind the error
 const differencesFirst = 8
 
-// recognised is what is known of the errors that an attempt printed.
-export const recognised = (events: Event[], attempt = 0): string[] => [...new Set(events.filter((event) => event.id === 'event.alloc.environment_found' && event.attempt === attempt && event.params?.rule?.startsWith('log-')).map((event) => (i18next.language === 'zh' && event.params?.text_zh) || event.params?.text || ''))]
+const deviceFault = 'event.alloc.device_fault'
+
+// recognised is what is known of why an attempt failed: of the errors that it printed,
+// and what its cards say that it did.
+export const recognised = (events: Event[], attempt = 0): string[] => [...new Set(events.flatMap((event) => {
+  if (event.attempt !== attempt) return []
+  if (event.id === deviceFault) return [reasonText(event)]
+  return event.id === 'event.alloc.environment_found' && event.params?.rule?.startsWith('log-') ? [(i18next.language === 'zh' && event.params.text_zh) || event.params.text || ''] : []
+}))]
 
 // around are the lines of a log's end that tell why: up to the one that names the
 // error and a little behind it, or the last ones where none does.
