@@ -457,7 +457,7 @@ func replaceServer(ctx context.Context, s *strike) error {
 	h.mayEnd() // a server that was removed may stop
 	for _, peer := range peers.Peers {
 		if peer.Name == h.name {
-			if _, err := c.all.RemoveRaftPeer(ctx, peer.ID); err != nil {
+			if err := c.removeServer(ctx, peer.ID); err != nil {
 				return fmt.Errorf("remove %s: %w", h.name, err)
 			}
 			s.history.removed(peer.ID, h.name)
@@ -471,4 +471,22 @@ func replaceServer(ctx context.Context, s *strike) error {
 		return errors.Join(h.wipe(), c.rejoin(ctx, h, "server"))
 	})
 	return nil
+}
+
+// removeServer removes a server. A request of which nobody knows whether it took
+// effect, as on a machine that is short of processors, is made again unless it did.
+func (c *cluster) removeServer(ctx context.Context, id string) error {
+	for end := time.Now().Add(patient(recoveryMax)); ; {
+		_, err := c.all.RemoveRaftPeer(ctx, id)
+		if err == nil {
+			return nil
+		}
+		if peers, lookErr := c.all.RaftPeers(ctx); lookErr == nil && !slices.ContainsFunc(peers.Peers, func(p api.RaftPeer) bool { return p.ID == id }) {
+			return nil
+		}
+		if ctx.Err() != nil || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(time.Second)
+	}
 }
