@@ -327,7 +327,7 @@ func TestListsHoldNothingForeign(t *testing.T) {
 	paths := []string{
 		"/v1/jobs", "/v1/jobs?text=othe", "/v1/jobs?text=" + w.other[:8], "/v1/jobs?project=two", "/v1/jobs?user=eve", "/v1/queue", "/v1/events?index=1", "/v1/events?index=1&project=two",
 		"/v1/events?index=1&job=" + w.other, "/v1/nodes", "/v1/nodes/" + w.agent.ID(), "/v1/jobs/" + w.own, "/v1/jobs/" + w.own + "/events",
-		"/v1/devices", "/v1/nodes/" + w.agent.ID() + "/devices", "/metrics",
+		"/v1/devices", "/v1/nodes/" + w.agent.ID() + "/devices", "/v1/outlook/past", "/metrics",
 		"/v1/jobs/other", "/v1/jobs/" + w.other[:4], "/v1/allocations/" + allocOf(t, w.admin, w.other).ID,
 	}
 	foreign := allocOf(t, w.admin, w.other).ID

@@ -24,9 +24,21 @@ func outlookVerbs() []verb {
 
 func outlookVerb(set *flag.FlagSet) func(*Env, []string) error {
 	pool := set.String("pool", "", "cli.flag.pool_only")
-	return reading("", func(env *Env, client *api.Client, _ string) (*api.Outlook, error) {
+	past := set.Bool("past", false, "cli.flag.outlook_past")
+	ago := declareSpan(set, "ago", 0, "cli.flag.outlook_ago")
+	return reading("", func(env *Env, client *api.Client, _ string) (any, error) {
+		if *past || ago.value != 0 {
+			return pastOf(env, client, *pool, ago.value)
+		}
 		return client.Outlook(env.Context, *pool)
-	}, func(env *Env, found *api.Outlook) { env.printOutlook(found, *pool) })(set)
+	}, func(env *Env, value any) {
+		switch found := value.(type) {
+		case *api.Outlook:
+			env.printOutlook(found, *pool)
+		case *outlook.Past:
+			env.printPast(found)
+		}
+	})(set)
 }
 
 // printOutlook draws the load of all pools, or of the one that was asked for, and

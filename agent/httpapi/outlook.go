@@ -40,6 +40,7 @@ type outlookHandlers struct {
 		of   *server.ForecastSnapshot
 		load *outlook.Load
 	}
+	pasts  pastCache
 	starts struct { // of the newest state that was tried
 		sync.Mutex
 		at   uint64                         // its schedule index

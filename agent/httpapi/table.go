@@ -92,6 +92,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.Read(t, api.QueueTimeline, e.forecasts.timeline)
 	front.Read(t, api.QueueAccuracy, e.forecasts.accuracy)
 	front.Read(t, api.OutlookRead, e.outlook.read)
+	front.Read(t, api.OutlookPast, e.outlook.past)
 	front.Write(t, api.QueueWhatIf, e.forecasts.whatIf)
 	front.WriteFrom(t, api.JobsForecast, e.submissions.offer, e.forecasts.ofOffer)
 	front.ReadOf(jobs, api.JobsForecastRead, e.forecasts.ofJob)

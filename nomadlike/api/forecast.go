@@ -113,6 +113,7 @@ func forecastRoutes() []Route {
 		QueueAccuracy.route,
 		QueueWhatIf.route,
 		OutlookRead.route,
+		OutlookPast.route,
 	}
 }
 

@@ -12,6 +12,8 @@
 //	                              ├─Sum─► outlook.PoolLoad of each pool, and of all
 //	forecast ───────────► spans ──┘
 //
+// Holders tells of the same past which job held which card.
+//
 // Limits: nodes that were removed are missing, with what ran there; nodes count
 // with the cards that they have now. What the cluster keeps of a job that it has
 // forgotten is its past run: that counts in its pool, on no node. When nodes were

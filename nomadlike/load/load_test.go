@@ -92,8 +92,8 @@ func table(times []structs.UnixNano, at int, loads ...outlook.PoolLoad) string {
 	return b.String()
 }
 
-// A day with all that the past is made of, hour by hour.
-func TestPast(t *testing.T) {
+// day is a state with all that the past is made of.
+func day() *fake {
 	f := &fake{}
 	f.node("a1", "a800", 8)
 	lost := f.node("a2", "a800", 8)
@@ -134,6 +134,12 @@ func TestPast(t *testing.T) {
 		{JobID: "was", Pool: "a800", Devices: 4, Nodes: 1, Runtime: structs.Duration(2 * time.Hour), EndedAt: before(6 * time.Hour)},
 	}
 
+	return f
+}
+
+// The day, hour by hour.
+func TestPast(t *testing.T) {
+	f := day()
 	times, at := Times(now, 11*time.Hour, 3*time.Hour, time.Hour)
 	sites, spans := Past(f, times[0], now)
 	spans = append(spans,
@@ -286,8 +292,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// BenchmarkPastAndSum counts a day of a large cluster.
-func BenchmarkPastAndSum(b *testing.B) {
+// large is a week of a large cluster.
+func large() *fake {
 	f := &fake{}
 	rng := rand.New(rand.NewPCG(3, 3))
 	for i := range 1000 {
@@ -297,6 +303,12 @@ func BenchmarkPastAndSum(b *testing.B) {
 		from := before(time.Duration(rng.Int64N(int64(7 * 24 * time.Hour))))
 		f.alloc(fmt.Sprint("job-", i/4), fmt.Sprintf("n%04d", rng.IntN(1000)), 1+rng.IntN(8), structs.AllocComplete, from, from.Add(time.Duration(rng.Int64N(int64(4*time.Hour)))))
 	}
+	return f
+}
+
+// BenchmarkPastAndSum counts a day of a large cluster.
+func BenchmarkPastAndSum(b *testing.B) {
+	f := large()
 	b.ReportAllocs()
 	for b.Loop() {
 		times, _ := Times(now, 24*time.Hour, 12*time.Hour, 15*time.Minute)

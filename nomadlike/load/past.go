@@ -149,14 +149,17 @@ func (h *history) siteOf(node *structs.Node) Site {
 	}
 	for i := range node.Devices {
 		d := &node.Devices[i]
-		site.Down = append(site.Down, outages(of[aspectCard+d.ID], !d.Healthy, 0, 1)...)
+		for _, outage := range outages(of[aspectCard+d.ID], !d.Healthy, 0, 1) {
+			outage.Card = d.ID
+			site.Down = append(site.Down, outage)
+		}
 	}
 	for i := range node.Maintenance {
 		w := &node.Maintenance[i]
 		site.Down = append(site.Down, Outage{From: w.Start, To: w.End})
 	}
 	slices.SortFunc(site.Down, func(a, b Outage) int {
-		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Cards, b.Cards))
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Cards, b.Cards), cmp.Compare(a.Card, b.Card))
 	})
 	return site
 }
@@ -169,15 +172,7 @@ func Past(view View, from, now structs.UnixNano) (sites []Site, spans []Span) {
 	for node := range view.Nodes() {
 		sites = append(sites, h.siteOf(node))
 	}
-	gone := make(map[string][]Span) // by job, of those that ended since: maybe it is forgotten
-	runs := view.PastRuns(0)
-	for i := len(runs) - 1; i >= 0 && runs[i].EndedAt > from; i-- {
-		run := runs[i]
-		gone[run.JobID] = append(gone[run.JobID], Span{
-			Pool: cmp.Or(run.Pool, structs.PoolDefault), Kind: Used, Cards: run.Devices, Nodes: run.Nodes,
-			From: run.EndedAt.Add(-run.Runtime.Std()), To: run.EndedAt,
-		})
-	}
+	gone := runsSince(view, from)
 	for alloc := range view.Allocs() {
 		if len(gone) > 0 {
 			delete(gone, alloc.JobID)
@@ -191,6 +186,20 @@ func Past(view View, from, now structs.UnixNano) (sites []Site, spans []Span) {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Cards, b.Cards))
 	})
 	return sites, spans
+}
+
+// runsSince are the attempts that ended after a time, by job: each may be forgotten.
+func runsSince(view View, from structs.UnixNano) map[string][]Span {
+	ended := make(map[string][]Span)
+	runs := view.PastRuns(0)
+	for i := len(runs) - 1; i >= 0 && runs[i].EndedAt > from; i-- {
+		run := runs[i]
+		ended[run.JobID] = append(ended[run.JobID], Span{
+			Pool: cmp.Or(run.Pool, structs.PoolDefault), Kind: Used, Cards: run.Devices, Nodes: run.Nodes,
+			From: run.EndedAt.Add(-run.Runtime.Std()), To: run.EndedAt,
+		})
+	}
+	return ended
 }
 
 // spansOf appends what an allocation held of its node.

@@ -44,6 +44,7 @@ type Site struct {
 // Outage is a time in which cards of a node could not be given to new work.
 type Outage struct {
 	Cards int              // 0: all, since the node itself was away
+	Card  string           // id of the card, where it is one
 	From  structs.UnixNano // 0: since before anything that is known
 	To    structs.UnixNano // 0: it lasts
 }

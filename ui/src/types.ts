@@ -1454,9 +1454,64 @@ export interface Outlook {
   times: (string | null)[] | null
 }
 
+export interface Past {
+  forgotten?: PastUse[]
+  from: string | null
+  more?: number
+  nodes: PastNode[] | null
+  to: string | null
+}
+
 export interface PastCA {
   fingerprint: string
   until: string | null
+}
+
+export interface PastCard {
+  gone?: boolean
+  id: string
+  index: number
+}
+
+export interface PastNode {
+  cards: PastCard[] | null
+  complete_since?: string
+  joined_at?: string
+  node: string
+  node_id: string
+  outages?: PastOutage[]
+  pool: string
+  removed?: boolean
+  spans: PastSpan[] | null
+}
+
+export interface PastOutage {
+  card?: number
+  from: string | null
+  to: string | null
+}
+
+export interface PastSpan {
+  attempt?: number
+  cards: number[] | null
+  cpu?: number
+  from: string | null
+  held?: boolean
+  job?: string
+  job_id?: string
+  project?: string
+  subjob?: number
+  to: string | null
+  unknown_cards?: number
+  user?: string
+}
+
+export interface PastUse {
+  cards: number
+  from: string | null
+  nodes: number
+  pool: string
+  to: string | null
 }
 
 export interface Performance {
