@@ -45,6 +45,16 @@ func TestFaultsOfTasksAreTold(t *testing.T) {
 			t.Errorf("causes %q", cause)
 		}
 
+		// Of a card that two share nobody knows who it was.
+		other := assigned("other", "FAKE-0003")
+		cards.Fault("FAKE-0002", "xid-13", device.ActTask)
+		settle()
+		for _, id := range []string{part, other} {
+			if diff := cmp.Diff([]string{"xid-13"}, c.toldOf(id, structs.EventDeviceFaultShared, "code")); diff != "" {
+				t.Errorf("of a shared card (-want +got):\n%s", diff)
+			}
+		}
+
 		// The driver writes it down when the process is dead already.
 		w.exit(second, 1)
 		settle()

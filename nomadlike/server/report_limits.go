@@ -197,7 +197,7 @@ func knownBatch(batch *structs.ReportBatch, protocol int) {
 		if protocol < wire.ProtocolIdle {
 			batch.Notes[i].Idle = nil
 		}
-		if told := batch.Notes[i].Told; told != nil && told.Event == structs.EventDeviceFault && protocol < wire.ProtocolTaskFaults {
+		if told := batch.Notes[i].Told; told != nil && protocol < wire.ProtocolTaskFaults && (told.Event == structs.EventDeviceFault || told.Event == structs.EventDeviceFaultShared) {
 			batch.Notes[i].Told = nil // they would not make the event, and servers would differ
 		}
 	}

@@ -79,7 +79,7 @@ type IdleNote struct {
 func ToldEvent(id string) bool {
 	switch id {
 	case EventPrechecked, EventPrecheckFailed, EventHookDone, EventHookFailed, EventDataPrepared, EventDataFailed, EventImageComing, EventImagePulled,
-		EventEnvironment, EventEnvironmentFound, EventPatrolFailed, EventPatrolWell, EventDeviceFault:
+		EventEnvironment, EventEnvironmentFound, EventPatrolFailed, EventPatrolWell, EventDeviceFault, EventDeviceFaultShared:
 		return true
 	}
 	return false
@@ -101,7 +101,10 @@ const (
 	EventEnvironmentDiffers = "event.alloc.environment_differs" // made by the servers
 	EventPatrolFailed       = "event.alloc.patrol_failed"
 	EventPatrolWell         = "event.alloc.patrol_well"
-	EventDeviceFault        = "event.alloc.device_fault" // brought about by the task; only where all servers know it: wire.ProtocolTaskFaults
+	// Brought about by the task, or by one of those that share the card. Only where all
+	// servers know them: wire.ProtocolTaskFaults.
+	EventDeviceFault       = "event.alloc.device_fault"
+	EventDeviceFaultShared = "event.alloc.device_fault_shared"
 )
 
 // Told is an event that a node makes known about one of its allocations.

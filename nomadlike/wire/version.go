@@ -52,5 +52,5 @@ const (
 	ProtocolTags         = 17 // Job.Tags, Job.Note, CommandJobAnnotate
 	ProtocolMaintenance  = 18 // CommandMaintenancePut, CommandMaintenanceStep
 	ProtocolConsent      = 20 // VIP.Ask, CommandJobConsent
-	ProtocolTaskFaults   = 21 // EventDeviceFault in Told.Event
+	ProtocolTaskFaults   = 21 // EventDeviceFault and EventDeviceFaultShared in Told.Event
 )

@@ -226,7 +226,9 @@ type Measurement struct {
 }
 
 // Figures returns the newest measurement of every device, by its id: at most a
-// few seconds old while its plugin answers.
+// few seconds old while its plugin answers. A part of a card that is not measured by
+// itself has what it has in common with the card: how busy and how hot it is. Watts,
+// bytes and counters are the card's alone: sums over parts would count them twice.
 func (w *deviceWatch) figures() map[string]Measurement {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -234,6 +236,22 @@ func (w *deviceWatch) figures() map[string]Measurement {
 	for _, stats := range w.mu.stats {
 		for _, one := range stats.Devices {
 			all[one.ID] = Measurement{stats.At, one}
+		}
+	}
+	for _, s := range w.mu.last {
+		for i := range s.Devices {
+			part := &s.Devices[i]
+			card, measured := all[part.Attrs[device.AttrParent]]
+			if _, itself := all[part.ID]; itself || !measured {
+				continue
+			}
+			shared := Measurement{At: card.At, DeviceStats: device.DeviceStats{ID: part.ID, Gauges: make(map[string]float64)}}
+			for _, gauge := range []string{device.GaugeUtilization, device.GaugeTemperature} {
+				if value, ok := card.Gauges[gauge]; ok {
+					shared.Gauges[gauge] = value
+				}
+			}
+			all[part.ID] = shared
 		}
 	}
 	return all

@@ -42,11 +42,16 @@ func (d *Devices) tellTasks(l *loop.Loop, events []device.Event) {
 		if e.Action != device.ActTask || e.Reason == nil {
 			continue
 		}
-		for _, s := range holders(states, devicesOf, card, e.DeviceID, d.Now()) {
+		on := holders(states, devicesOf, card, e.DeviceID, d.Now())
+		event := structs.EventDeviceFault
+		if len(on) > 1 {
+			event = structs.EventDeviceFaultShared // the process that the driver names may be another's: MPS makes one client of all
+		}
+		for _, s := range on {
 			fault := taskFault{s.AllocID, e.DeviceID, e.Code}
 			if !d.toldFaults[fault] {
 				d.toldFaults[fault] = true
-				d.Notes.Tell(s.AllocID, s.Attempt, structs.Told{Event: structs.EventDeviceFault, Severity: "warn", Params: faultParams(&e)})
+				d.Notes.Tell(s.AllocID, s.Attempt, structs.Told{Event: event, Severity: "warn", Params: faultParams(&e)})
 			}
 		}
 	}

@@ -26,7 +26,7 @@ const deviceFault = 'event.alloc.device_fault'
 // and what its cards say that it did.
 export const recognised = (events: Event[], attempt = 0): string[] => [...new Set(events.flatMap((event) => {
   if (event.attempt !== attempt) return []
-  if (event.id === deviceFault) return [reasonText(event)]
+  if (event.id.startsWith(deviceFault)) return [reasonText(event)]
   return event.id === 'event.alloc.environment_found' && event.params?.rule?.startsWith('log-') ? [(i18next.language === 'zh' && event.params.text_zh) || event.params.text || ''] : []
 }))]
 
