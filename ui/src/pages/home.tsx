@@ -75,29 +75,31 @@ export function Home() {
         <Quota project={project} />
       </div>
       <div className="home-split">
-        <section className="card" aria-label={t('home.mine')}>
-          <header className="bar"><h2>{t(user ? 'home.mine' : 'home.all')}</h2><span className="grow" /><Link to={user ? '/jobs?user=' + part(user) : '/jobs'}>{t('home.all_jobs')}</Link></header>
-          {rows.length === 0 ? <Lesson may={may('submit')} /> : <ul className={trends ? 'jobrows trends' : 'jobrows'}>{rows.slice(0, rowsMax).map((one) => <JobRow key={one.job.id} live={one} now={now} trends={trends} />)}</ul>}
-          {rows.length > rowsMax && <p className="quiet">{t('home.more', { count: rows.length - rowsMax })}</p>}
-        </section>
-        <section className="card home-needs" aria-label={t('home.needs_you')}>
-          <h2>{t('home.needs_you')}</h2>
-          {needs.length + near.length === 0 && <p className="quiet">{t('home.needs_none')}</p>}
-          {needs.slice(0, needsMax).map(({ job, need }) => <NeedOf key={job.id} job={job} need={need} now={now} ends={ends.get(job.id)} />)}
-          {needs.length > needsMax && <p className="quiet">{t('home.more', { count: needs.length - needsMax })}</p>}
-          {near.map((quota) => <div className="need" key={quota.kind + quota.model}><p><WordTag tone="busy">{t('home.quota_near')}</WordTag> {t('home.quota_most', { held: quota.held ?? 0, most: mostOf(quota), kind: quota.model || quota.kind })}</p></div>)}
-          {(session?.role === 'admin' || session?.role === 'operator') && <ClusterNeeds nodes={nodes.data} />}
-        </section>
-      </div>
-      <div className="home-split">
-        <section className="card" aria-label={t('home.load')}>
-          <header className="bar"><h2>{t('home.load')}</h2><span className="grow" />{(outlook.data?.pools?.length ?? 0) > 1 && <Pick label={t('home.load_all')} value={pool} change={setPool} options={outlook.data!.pools!.map((one) => ({ value: one.pool, label: one.pool }))} />}<Link to="/queue">{t('menu.queue')}</Link></header>
-          {failing(outlook) ? <Failed error={outlook.error} retry={() => void outlook.refetch()} /> : outlook.data ? <Load outlook={outlook.data} pool={pool} /> : <div className="load-room" />}
-        </section>
-        <section className="card" aria-label={t('menu.cluster')}>
-          <header className="bar"><h2>{t('menu.cluster')}</h2><span className="grow" /><Link to="/cluster">{t('home.nodes', { count: nodes.data?.length ?? 0 })}</Link></header>
-          {failing(nodes) ? <Failed error={nodes.error} /> : <Small nodes={nodes.data ?? []} />}
-        </section>
+        <div className="home-column">
+          <section className="card home-mine" aria-label={t('home.mine')}>
+            <header className="bar"><h2>{t(user ? 'home.mine' : 'home.all')}</h2><span className="grow" /><Link to={user ? '/jobs?user=' + part(user) : '/jobs'}>{t('home.all_jobs')}</Link></header>
+            {rows.length === 0 ? <Lesson may={may('submit')} /> : <ul className={trends ? 'jobrows trends' : 'jobrows'}>{rows.slice(0, rowsMax).map((one) => <JobRow key={one.job.id} live={one} now={now} trends={trends} />)}</ul>}
+            {rows.length > rowsMax && <p className="quiet">{t('home.more', { count: rows.length - rowsMax })}</p>}
+          </section>
+          <section className="card home-load" aria-label={t('home.load')}>
+            <header className="bar"><h2>{t('home.load')}</h2><span className="grow" />{(outlook.data?.pools?.length ?? 0) > 1 && <Pick label={t('home.load_all')} value={pool} change={setPool} options={outlook.data!.pools!.map((one) => ({ value: one.pool, label: one.pool }))} />}<Link to="/queue">{t('menu.queue')}</Link></header>
+            {failing(outlook) ? <Failed error={outlook.error} retry={() => void outlook.refetch()} /> : outlook.data ? <Load outlook={outlook.data} pool={pool} /> : <div className="load-room" />}
+          </section>
+        </div>
+        <div className="home-column">
+          <section className="card home-needs" aria-label={t('home.needs_you')}>
+            <h2>{t('home.needs_you')}</h2>
+            {needs.length + near.length === 0 && <p className="quiet">{t('home.needs_none')}</p>}
+            {needs.slice(0, needsMax).map(({ job, need }) => <NeedOf key={job.id} job={job} need={need} now={now} ends={ends.get(job.id)} />)}
+            {needs.length > needsMax && <p className="quiet">{t('home.more', { count: needs.length - needsMax })}</p>}
+            {near.map((quota) => <div className="need" key={quota.kind + quota.model}><p><WordTag tone="busy">{t('home.quota_near')}</WordTag> {t('home.quota_most', { held: quota.held ?? 0, most: mostOf(quota), kind: quota.model || quota.kind })}</p></div>)}
+            {(session?.role === 'admin' || session?.role === 'operator') && <ClusterNeeds nodes={nodes.data} />}
+          </section>
+          <section className="card home-wall" aria-label={t('menu.cluster')}>
+            <header className="bar"><h2>{t('menu.cluster')}</h2><span className="grow" /><Link to="/cluster">{t('home.nodes', { count: nodes.data?.length ?? 0 })}</Link></header>
+            {failing(nodes) ? <Failed error={nodes.error} /> : <Small nodes={nodes.data ?? []} />}
+          </section>
+        </div>
       </div>
     </div>
   )
