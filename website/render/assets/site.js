@@ -29,8 +29,11 @@ function follow() {
 follow()
 addEventListener('hashchange', follow)
 
-// On a phone the list of pages is folded.
-if (matchMedia('(max-width: 760px)').matches) document.querySelector('nav details').open = false
+// On a phone the list of pages is folded. Until then site.css does not show it, so that
+// the text below stays where it is.
+const fold = menu.querySelector('details')
+if (matchMedia('(max-width: 760px)').matches) fold.open = false
+fold.dataset.ready = ''
 
 for (const block of document.querySelectorAll('main pre')) {
   const box = document.createElement('div')
