@@ -57,6 +57,8 @@ function boot(): Plugin {
 
 export default defineConfig({
   plugins: [react(), boot(), pack()],
+  // The router's package names only its build with warnings for who develops with it.
+  resolve: { alias: process.env.VITEST ? [] : [{ find: /^react-router$/, replacement: join(import.meta.dirname, 'node_modules/react-router/dist/production/index.mjs') }] },
   build: {
     outDir: 'dist/app',
     emptyOutDir: true,
