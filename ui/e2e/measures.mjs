@@ -70,7 +70,7 @@ export async function firstView(browser, agent, token, { path = '/jobs', shown =
   view.setDefaultTimeout(patience)
   await view.addInitScript((what) => {
     const drawn = () => {
-      if (!document.querySelector(what)) return void requestAnimationFrame(drawn)
+      if (!document.querySelector(what)?.checkVisibility({ visibilityProperty: true })) return void requestAnimationFrame(drawn)
       const after = new MessageChannel() // its message comes when the frame is drawn
       after.port1.onmessage = () => (globalThis.drawnAt = performance.now())
       after.port2.postMessage(0)

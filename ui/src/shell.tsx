@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
-import { Suspense, useEffect, useState } from 'react'
+import { Suspense, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, Outlet, useLocation, useNavigation, useSearchParams } from 'react-router'
 import { ApiError, call, get } from './api'
@@ -80,14 +80,52 @@ export function Shell() {
       {!board && <Rail open={menu} close={() => setMenu(false)}><Preferences /></Rail>}
       <div className="body">
         <Header token={session.data} hidden={board} menu={() => setMenu(true)} />
-        <main id="content" tabIndex={-1}>
-          <Suspense fallback={<Loading />}>
-            <Outlet />
-          </Suspense>
-        </main>
+        <Content><Outlet /></Content>
       </div>
       <Keys />
     </div>
+  )
+}
+
+const wholeMax = 1500 // milliseconds after which a page is shown as far as it is there
+
+// Content is the page that is open. A new one is laid out and not shown until its
+// first answers are there, so that it does not move under who reads it; main.css says
+// meanwhile that it loads. What stands in a page is the first two parts of its path:
+// a tab or a filter changes what is shown at once.
+export function Content({ children }: { children: React.ReactNode }) {
+  const page = useLocation().pathname.split('/').slice(0, 3).join('/')
+  const client = useQueryClient()
+  const here = useRef<HTMLElement>(null)
+  useLayoutEffect(() => {
+    const main = here.current!
+    main.ariaBusy = 'true'
+    let frame = 0
+    let still = 0 // frames without anything that is waited for: an answer may ask for more
+    const show = () => {
+      cancelAnimationFrame(frame)
+      main.ariaBusy = null
+    }
+    const look = () => {
+      // What failed once is tried again for seconds, and a page says so itself.
+      const waits = client.isFetching({ predicate: ({ state, meta }) => state.status === 'pending' && !state.fetchFailureCount && !meta?.later })
+        || main.querySelector(':scope > .loading, :scope > :not(.soon) .loading')
+      still = waits ? 0 : still + 1
+      if (still > 1) show()
+      else frame = requestAnimationFrame(look)
+    }
+    frame = requestAnimationFrame(look)
+    const late = setTimeout(show, wholeMax)
+    return () => {
+      clearTimeout(late)
+      show()
+    }
+  }, [page, client])
+  return (
+    <main id="content" tabIndex={-1} ref={here}>
+      <Suspense fallback={<Loading />}>{children}</Suspense>
+      <div className="soon"><Loading /></div>
+    </main>
   )
 }
 
@@ -113,11 +151,7 @@ function Shared({ token }: { token: Token }) {
         <Button onClick={() => void leave(client)}>{t('signin.enter')}</Button>
         <Preferences />
       </header>
-      <main id="content" tabIndex={-1}>
-        <Suspense fallback={<Loading />}>
-          <Guest value={true}>{shown ? <Outlet /> : <NoPage />}</Guest>
-        </Suspense>
-      </main>
+      <Content><Guest value={true}>{shown ? <Outlet /> : <NoPage />}</Guest></Content>
       </div>
     </div>
   )

@@ -109,7 +109,7 @@ export default function LineChart({ label, x, lines, time = false, unit = '', lo
   const last = (values: (number | null)[]) => values.findLast((v) => v !== null) ?? null
   return (
     <div ref={frame}>
-      <div ref={place} role="img" aria-label={t('curves.about', { name: label, count: lines.length, points: x.length })} />
+      <div ref={place} style={{ minHeight: height }} role="img" aria-label={t('curves.about', { name: label, count: lines.length, points: x.length })} />
       {broken && <p className="quiet broken">{t('curves.broken', { value: say(range[0] > 0 ? range[0] : range[1]) })}</p>}
       <details>
         <summary>{t('forecast.table')}</summary>

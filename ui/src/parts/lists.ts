@@ -3,8 +3,9 @@ import { allJobs, get, part } from '../api'
 import { failing } from './states'
 import type { JobList, JobSummary, NodeList, NodeSummary, Outlook, Timeline } from '../types'
 
-// The list of jobs, which several pages read and the event stream keeps current.
-export const useJobs = (enabled = true) => useQuery({ queryKey: ['jobs'], enabled, queryFn: ({ signal }) => allJobs(signal), refetchInterval: 60_000 })
+// The list of jobs, which several pages read and the event stream keeps current; a
+// page is shown before it is there where later is true (see Content of the shell).
+export const useJobs = (enabled = true, later = false) => useQuery({ queryKey: ['jobs'], enabled, meta: { later }, queryFn: ({ signal }) => allJobs(signal), refetchInterval: 60_000 })
 
 // What boot.js asks for as well.
 export const firstJobs = '/v1/jobs?limit=60'
@@ -29,7 +30,7 @@ export function useJobsSoon() {
   const client = useQueryClient()
   const have = client.getQueryData<JobSummary[]>(['jobs']) !== undefined
   const first = useQuery({ ...firstQuery(client), enabled: !have })
-  const all = useJobs(have || first.isFetched)
+  const all = useJobs(have || first.isFetched, true)
   return { jobs: all.data ?? first.data, partial: all.data === undefined, error: failing({ error: all.error, data: all.data ?? first.data }), retry: () => void all.refetch() }
 }
 
