@@ -18,7 +18,7 @@ const heights = { 1440: 900, 1024: 768, 390: 844 }
 const tallest = 2400 // pixels of a picture; what is below is not taken
 const patience = 60_000
 const quiet = 250 // milliseconds without a request, then a page is there
-const shiftMax = 0.02
+const shiftMax = 0.02 // of a page; one that was late, on a machine that does much else, is loaded once more
 const whole = '* { content-visibility: visible !important }' // what is off the screen is drawn as well; the pages' own policy would keep it out
 
 // What is taken: where, what has to be there, and what is done first; of those with
@@ -61,10 +61,6 @@ const pages = [
   { name: 'nothing', path: '/no/such/page', shown: 'main' },
 ]
 
-// Pages that move today by more than that while their answers come one after the other.
-// They are not held to it; a page that stands still is taken from here, and none is added.
-const moving = ['batch', 'cards', 'cards-list', 'cards-thousand', 'clone', 'command', 'compare', 'curves', 'docs', 'failed', 'fault', 'figures', 'files', 'held', 'jobs', 'logs', 'never', 'node', 'palette', 'paused', 'queue', 'running', 'servers', 'starting', 'succeeded', 'vip', 'waiting', 'wall-thousand']
-
 const faults = []
 const watchShifts = () => {
   new PerformanceObserver((list) => { for (const one of list.getEntries()) if (!one.hadRecentInput) globalThis.shifted = (globalThis.shifted ?? 0) + one.value }).observe({ type: 'layout-shift', buffered: true })
@@ -79,11 +75,27 @@ async function settle(page, asking) {
     if (Date.now() - begin > patience) throw new Error(`${page.url()} asks for ever: ${[...asking].map((request) => request.url()).join(' ')}`)
     await new Promise((done) => setTimeout(done, 25))
   }
+  await page.waitForFunction(() => !document.querySelector('main[aria-busy]')) // it is not shown yet
   await page.evaluate(async () => {
     await document.fonts.ready
     await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))
   })
   await page.waitForFunction(() => document.getAnimations().every((one) => !(one instanceof CSSTransition) || one.playState !== 'running'))
+}
+
+// alike reports whether two pictures are the same but for shades: Chromium smooths the
+// round corners of one page by one of 255 now so and now so, for ever.
+const shade = 8 // of 255
+function alike(page, one, other) {
+  return page.evaluate(async ({ pictures, shade }) => {
+    const [a, b] = await Promise.all(pictures.map(async (text) => {
+      const drawn = await createImageBitmap(new Blob([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))]))
+      const canvas = new OffscreenCanvas(drawn.width, drawn.height).getContext('2d')
+      canvas.drawImage(drawn, 0, 0)
+      return canvas.getImageData(0, 0, drawn.width, drawn.height).data
+    }))
+    return a.length === b.length && a.every((value, i) => Math.abs(value - b[i]) < shade)
+  }, { pictures: [one, other].map((picture) => picture.toString('base64')), shade })
 }
 
 // shoot takes a picture when two in a row are the same.
@@ -92,7 +104,7 @@ async function shoot(page, width, screen) {
   let before
   for (let tries = 0; tries < 20; tries++) {
     const taken = await page.screenshot({ animations: 'disabled', caret: 'hide', style: whole, fullPage: true, clip: { x: 0, y: 0, width, height } })
-    if (before && taken.equals(before)) return taken
+    if (before && (taken.equals(before) || await alike(page, taken, before))) return taken
     before = taken
     await new Promise((done) => setTimeout(done, 60))
   }
@@ -136,12 +148,15 @@ async function take(browser, lang, chosen) {
         page.on('pageerror', (error) => faults.push(`${name}: ${error}`))
         await page.setViewportSize({ width, height: heights[width] })
         await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' })
-        await visit(page, tour.places[place].address + one.path.replace('{lang}', lang))
-        await page.locator(one.shown).first().waitFor({ state: 'attached' })
-        await settle(page, asking)
-        const shifted = await page.evaluate(() => globalThis.shifted ?? 0)
+        let shifted = Infinity
+        for (let tries = 0; tries < 2 && shifted > shiftMax; tries++) {
+          await visit(page, tour.places[place].address + one.path.replace('{lang}', lang))
+          await page.locator(one.shown).first().waitFor({ state: 'attached' })
+          await settle(page, asking)
+          shifted = Math.min(shifted, await page.evaluate(() => globalThis.shifted ?? 0))
+        }
         moved[one.name] = Math.max(moved[one.name] ?? 0, shifted)
-        if (shifted > shiftMax && !moving.includes(one.name)) faults.push(`${name}: moves by ${shifted.toFixed(3)} while it loads, more than ${shiftMax}`)
+        if (shifted > shiftMax) faults.push(`${name}: moves by ${shifted.toFixed(3)} while it loads, twice, more than ${shiftMax}`)
         if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)) faults.push(`${name}: is wider than ${width} pixels`)
         await one.act?.(page)
         for (const theme of ['light', 'dark']) {
