@@ -9,8 +9,8 @@
 # is, and all agents are processes of a service as scripts/nomadlike.service is one.
 # unit: that service itself, started, restarted, killed and stopped while a task runs.
 # SCRIPT is any other file with a slash in its name, run in a copy of scripts, examples
-# and binaries. --plant builds a known defect into the agent that the nemesis attacks, so the run
-# must fail. Ends with the result of what runs there; of a run that failed the logs are
+# and binaries. --plant builds a known defect into the agent that the nemesis attacks, and
+# the run must find it. Ends with the result of what runs there; of a run that failed the logs are
 # kept on this machine. The machine's disk is made from the packages that are
 # installed here and kept (2 GB) until one of them changes. NOMADLIKE names an agent that
 # is built already. Needs root.
@@ -199,6 +199,14 @@ began=$SECONDS
 MACHINE_MEMORY=${MACHINE_MEMORY:-6144} machine_boot "$kernel" "$initrd" "$limit" \
   "loglevel=4 systemd.unit=inside.target systemd.show_status=0 systemd.unified_cgroup_hierarchy=1" "snapshot:$file" "$work/out" || status=$?
 echo "inside: $suite ($layout) ended with $status after $((SECONDS - began)) s"
+if ((${#plant[@]})); then
+  if ((status == 1)) && grep -q ' BROKEN ' "$initrd.log"; then
+    echo "inside: the defect ${plant[1]} was found"
+    exit 0
+  fi
+  echo "inside: the defect ${plant[1]} was not found" >&2
+  ((status != 0)) || status=3
+fi
 if ((status != 0)); then
   kept=$(mktemp -d "${TMPDIR:-/tmp}/nomadlike-inside-logs.XXXXXX")
   tar -C "$kept" -xzf "$work/out" 2>/dev/null || true

@@ -115,7 +115,8 @@ export async function away(browser, binary, lang, inspect) {
     // Logs go on where they were.
     await page.getByRole('link', { name: 'after-kill', exact: true }).click()
     await page.getByRole('tab', { name: w.logs }).click()
-    const tick = page.getByText(/^(\d\d:\d\d:\d\d\s*)?tick-1$/)
+    // The overview, which is there for a moment more, shows last lines too.
+    const tick = page.getByRole('log').getByText(/^(\d\d:\d\d:\d\d\s*)?tick-1$/)
     await tick.waitFor()
 
     await agent.signal('SIGSTOP')
