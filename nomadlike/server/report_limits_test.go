@@ -144,7 +144,8 @@ func TestNotesForOlderServers(t *testing.T) {
 	for _, protocol := range []int{wire.ProtocolIdle - 1, wire.ProtocolIdle, wire.ProtocolTaskFaults - 1, wire.ProtocolTaskFaults} {
 		batch := structs.ReportBatch{Notes: []structs.AllocNote{
 			{Idle: &structs.IdleNote{Since: 1}, Progress: &structs.Progress{}},
-			{Told: &structs.Told{Event: structs.EventDeviceFault}}, {Told: &structs.Told{Event: structs.EventPatrolWell}},
+			{Told: &structs.Told{Event: structs.EventDeviceFault}},
+			{Told: &structs.Told{Event: structs.EventPatrolWell}},
 		}}
 		knownBatch(&batch, protocol)
 		n := batch.Notes[0]
