@@ -4,17 +4,17 @@ import { useTranslation } from 'react-i18next'
 import { Link } from 'react-router'
 import { useAddress } from '../address'
 import { again } from '../again'
-import { call, get } from '../api'
+import { get } from '../api'
 import { clock } from '../format'
 import { useGuest } from '../guest'
 import { Button, Pick, Segments } from '../parts/controls'
 import { atMoment, cellsOf, counted, groupings, groupsOf, keeps, largestGang, questions, sumsOf, type Question, type Sums, type Tile } from '../parts/cells'
-import { nodesQuery } from '../parts/lists'
+import { cardsQuery, nodesQuery } from '../parts/lists'
 import { NodeTable } from '../parts/nodetable'
 import { Failed, failing, Loading, useTitle } from '../parts/states'
 import { colourings, Wall } from '../parts/wall'
 import { useSession } from '../shell'
-import type { Available, DeviceList, Timeline } from '../types'
+import type { DeviceList, Timeline } from '../types'
 
 const hoursAhead = 12
 
@@ -23,19 +23,10 @@ const ShareDialog = lazy(() => again(() => import('../parts/share')).then((m) =>
 const NodeCards = lazy(() => again(() => import('../parts/nodecards')).then((m) => ({ default: m.NodeCards })))
 const Board = lazy(() => again(() => import('../parts/board')).then((m) => ({ default: m.Board })))
 
-// The smallest job asks which job uses each card; whoever may submit nothing
-// sees that a card is in use, and not by whom.
-const smallest = { job: { name: 'any', nodes: 1, resources: [{ cpu: 0.01, memory: 16 << 20 }], distributed: { mode: 'single' }, task: { driver: 'exec', command: 'true' } } }
-
 // useTiles asks for all nodes and cards, with who uses them and what they measure.
 function useTiles(guest: boolean) {
   const nodes = useQuery({ ...nodesQuery, refetchInterval: 30_000 })
-  const cards = useQuery({
-    queryKey: ['nodes', 'cards'],
-    retry: false,
-    enabled: !guest,
-    queryFn: ({ signal }) => call<Available>('POST', '/v1/nodes/available', smallest, signal).catch(() => ({ nodes: [], specs: [], models: [] }) as Available),
-  })
+  const cards = useQuery({ ...cardsQuery, enabled: !guest })
   const measured = useQuery({
     queryKey: ['nodes', 'figures'],
     retry: false,

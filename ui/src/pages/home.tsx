@@ -7,13 +7,13 @@ import { clock, dateTime, lengthOf, millis, since, span } from '../format'
 import { reasonText } from '../i18n'
 import { JobRow, endsText } from '../parts/jobrow'
 import { Button, Pick } from '../parts/controls'
-import { nodesQuery, outlookQuery, timelineQuery } from '../parts/lists'
+import { cardsQuery, nodesQuery, outlookQuery, timelineQuery } from '../parts/lists'
 import { Load } from '../parts/load'
 import { endsOf, liveOf, needsOf, type Ends, type Live, type Need } from '../parts/mine'
 import { freeOf, poolsQuery } from '../parts/rail'
 import { EntryLink, type Entry } from '../parts/entries'
 import { Failed, failing, Loading, useNow, useTitle, WordTag } from '../parts/states'
-import { cellsOf } from '../parts/cells'
+import { cellsOf, groupsOf } from '../parts/cells'
 import { Wall } from '../parts/wall'
 import { useRights } from '../rights'
 import { useSession } from '../shell'
@@ -97,7 +97,7 @@ export function Home() {
           </section>
           <section className="card home-wall" aria-label={t('menu.cluster')}>
             <header className="bar"><h2>{t('menu.cluster')}</h2><span className="grow" /><Link to="/cluster">{t('home.nodes', { count: nodes.data?.length ?? 0 })}</Link></header>
-            {failing(nodes) ? <Failed error={nodes.error} /> : <Small nodes={nodes.data ?? []} />}
+            {failing(nodes) ? <Failed error={nodes.error} /> : <Small nodes={nodes.data ?? []} mine={user ? jobs.data : undefined} />}
           </section>
         </div>
       </div>
@@ -370,8 +370,12 @@ function Lesson({ may }: { may: boolean }) {
   )
 }
 
-function Small({ nodes }: { nodes: NodeSummary[] }) {
-  const groups = useMemo(() => [{ name: '', tiles: cellsOf(nodes.slice(0, wallMax), []) }], [nodes])
+function Small({ nodes, mine }: { nodes: NodeSummary[]; mine?: JobSummary[] }) {
+  const cards = useQuery(cardsQuery).data?.nodes
+  const groups = useMemo(() => {
+    const ids = new Set(mine?.map((job) => job.id))
+    return groupsOf(cellsOf(nodes.slice(0, wallMax), cards ?? []).map((tile) => ({ ...tile, cells: tile.cells.map((cell) => ({ ...cell, user: ids.has(cell.owner) ? 'mine' : '' })) })), 'model')
+  }, [nodes, cards, mine])
   const go = useNavigate()
-  return <Wall groups={groups} height={240} plain choose={(node) => void go('/nodes/' + node)} />
+  return <Wall groups={groups} height={380} plain colour={mine && 'whose'} choose={(node) => void go('/nodes/' + node)} />
 }

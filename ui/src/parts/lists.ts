@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
-import { allJobs, get, part } from '../api'
+import { allJobs, call, get, part } from '../api'
 import { failing } from './states'
-import type { JobList, JobSummary, NodeList, NodeSummary, Outlook, Timeline } from '../types'
+import type { Available, JobList, JobSummary, NodeList, NodeSummary, Outlook, Timeline } from '../types'
 
 // The list of jobs, which several pages read and the event stream keeps current; a
 // page is shown before it is there where later is true (see Content of the shell).
@@ -68,3 +68,13 @@ export const firstNodes = '/v1/nodes?limit=1000'
 
 // nodesQuery asks for all nodes.
 export const nodesQuery = { queryKey: ['nodes'], queryFn: ({ signal }: { signal: AbortSignal }) => allNodes(signal) }
+
+// The smallest job asks which job uses each card; whoever may submit nothing
+// sees that a card is in use, and not by whom.
+const smallest = { job: { name: 'any', nodes: 1, resources: [{ cpu: 0.01, memory: 16 << 20 }], distributed: { mode: 'single' }, task: { driver: 'exec', command: 'true' } } }
+export const cardsQuery = {
+  queryKey: ['nodes', 'cards'],
+  retry: false,
+  meta: { later: true },
+  queryFn: ({ signal }: { signal: AbortSignal }) => call<Available>('POST', '/v1/nodes/available', smallest, signal).catch(() => ({ nodes: [], specs: [], models: [] }) as Available),
+}

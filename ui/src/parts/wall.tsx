@@ -4,7 +4,7 @@ import { colorOf, useLook, useWidth } from '../look'
 import { idle, planOf, sumsOf, takes, title, type Cell, type Group, type Plan, type Tile } from './cells'
 
 export const colourings = ['job', 'user', 'project'] as const
-export type Colouring = (typeof colourings)[number]
+export type Colouring = (typeof colourings)[number] | 'whose'
 
 export interface WallProps {
   groups: Group[]
@@ -12,7 +12,7 @@ export interface WallProps {
   colour?: Colouring
   chosen?: string // id of the node that is looked at closely
   choose?: (node: string) => void
-  plain?: boolean // without a legend
+  plain?: boolean // with the first page's legend, mine and others'
 }
 
 // Wall draws every card of the cluster on one canvas. The list says the same to
@@ -39,17 +39,17 @@ export function Wall({ groups, height = 360, colour = 'job', chosen, choose, pla
   const sick = tiles.reduce((sum, tile) => sum + tile.cells.filter((cell) => cell.sick).length, 0)
   return (
     <>
-      {!plain && <ul className="legend" aria-hidden="true">
-        <li><i style={{ background: colorOf('example', dark) }} />{t('wall.held')}</li>
+      <ul className="legend" aria-hidden="true">
+        {colour === 'whose' ? ['mine', ''].map((whose) => <li key={whose}><i style={{ background: whoseColor(whose, dark) }} />{t(whose ? 'wall.mine' : 'wall.theirs')}</li>) : <li><i style={{ background: colorOf('example', dark) }} />{t('wall.held')}</li>}
         <li><i style={{ border: '1px solid var(--line)' }} />{t('wall.free')}</li>
-        <li><i className="hatch" />{t('wall.idle')}</li>
+        {!plain && <li><i className="hatch" />{t('wall.idle')}</li>}
         <li><i className="dot" />{t('wall.reserved')}</li>
         <li><i className="seg-fault" />{t('wall.sick')}</li>
         <li><i className="crossed" />{t('wall.away')}</li>
-      </ul>}
+      </ul>
       <div className="wall" ref={frame}>
         {plan.groups.map((group) => group.tiles[0]!.y > group.y && (
-          <h2 key={group.name} className="wall-group" style={{ top: group.y }}>{group.name || t('wall.others')} <span className="quiet">{groupText(group.tiles.map((at) => at.tile), t)}</span></h2>
+          <h2 key={group.name} className="wall-group" style={{ top: group.y }}>{group.name || t('wall.others')} <span className="quiet">{groupText(group.tiles.map((at) => at.tile), t, plain)}</span></h2>
         ))}
         <canvas
           ref={canvas}
@@ -68,8 +68,9 @@ export function Wall({ groups, height = 360, colour = 'job', chosen, choose, pla
 
 // groupText says what a group has: its nodes and cards, and what of them is free or
 // at fault.
-function groupText(tiles: Tile[], t: (key: string, values?: Record<string, unknown>) => string): string {
+function groupText(tiles: Tile[], t: (key: string, values?: Record<string, unknown>) => string, short?: boolean): string {
   const sums = sumsOf(tiles)
+  if (short && sums.cards > 0) return t('wall.free_of', { free: sums.free, count: sums.cards })
   return [
     t('short.nodes', { count: tiles.length }), sums.cards > 0 && t('short.cards', { count: sums.cards }), sums.cards > 0 && t('wall.some_free', { count: sums.free }),
     sums.faults.length > 0 && t('wall.some_sick', { count: sums.faults.length }), sums.away.length > 0 && t('wall.some_away', { count: sums.away.length }),
@@ -189,7 +190,7 @@ function drawTile(c: CanvasRenderingContext2D, plan: Plan, style: Style, { tile,
       }
       return
     }
-    c.fillStyle = colorOf(keyOf(cell, style.colour), dark)
+    c.fillStyle = style.colour === 'whose' ? whoseColor(cell.user, dark) : colorOf(keyOf(cell, style.colour), dark)
     c.globalAlpha = cell.use === undefined ? 1 : 0.3 + 0.7 * cell.use // darker is busier
     c.fillRect(cx, cy, side, side)
     c.globalAlpha = 1
@@ -206,4 +207,7 @@ function drawTile(c: CanvasRenderingContext2D, plan: Plan, style: Style, { tile,
   })
 }
 
-const keyOf = (cell: Cell, colour: Colouring) => (colour === 'job' ? cell.owner : cell[colour] ?? '')
+// whoseColor is that of what the reader holds, and of what others do.
+const whoseColor = (user: string | undefined, dark: boolean) => (user ? (dark ? '#79a9ff' : '#1f5fcc') : dark ? '#56616d' : '#b4bdc7')
+
+const keyOf = (cell: Cell, colour: Exclude<Colouring, 'whose'>) => (colour === 'job' ? cell.owner : cell[colour] ?? '')
