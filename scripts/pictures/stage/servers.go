@@ -4,18 +4,24 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"nomadlike/agent/httpapi"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/wire"
 )
 
-// version is what every agent of a story says of itself.
-const version = "1.4.0"
+// version is what every agent of a story says of itself, but for the one that nobody
+// has upgraded yet.
+const (
+	version  = "1.4.0"
+	outdated = "1.3.2"
+)
 
-// servers are the three servers of every story, one of which could not make its last
-// backup.
+// servers are the three servers of every story. The second does not renew its
+// certificate, and the third could not make its last backup and runs an older version.
 type servers struct{ count int }
 
 var (
@@ -27,6 +33,20 @@ func newServers() servers { return servers{count: 3} }
 
 func (servers) id(i int) string   { return strings.Repeat(string(rune('d'+i)), 32) }
 func (servers) name(i int) string { return fmt.Sprintf("control-%d", i+1) }
+
+func (servers) version(i int) string {
+	if i == 2 {
+		return outdated
+	}
+	return version
+}
+
+func (servers) certificateEnd(i int) structs.UnixNano {
+	if i == 1 {
+		return structs.At(Now.Add(19 * time.Hour))
+	}
+	return structs.At(Now.Add(time.Duration(50+i) * time.Hour))
+}
 
 // Peers implements httpapi.Membership.
 func (s servers) Peers() []api.RaftPeer {
@@ -44,7 +64,7 @@ func (s servers) Members() []api.Member {
 		addr := fmt.Sprintf("10.1.0.%d", i+1)
 		list = append(list, api.Member{
 			ID: s.id(i), Name: s.name(i), Role: "server", GossipAddr: addr + ":4648", RPCAddr: addr + ":4646",
-			Status: "alive", Leader: i == 0, Version: version, Protocol: wire.ProtocolVersion,
+			Status: "alive", Leader: i == 0, Version: s.version(i), Protocol: wire.ProtocolVersion, CertificateEndsAt: s.certificateEnd(i),
 		})
 	}
 	return list
@@ -52,7 +72,14 @@ func (s servers) Members() []api.Member {
 
 // Health implements httpapi.Servers.
 func (s servers) Health() api.AutopilotHealth {
-	health := api.AutopilotHealth{Healthy: true, FailureTolerance: 1, LeaderID: s.id(0)}
+	health := api.AutopilotHealth{
+		Healthy: true, FailureTolerance: 1, LeaderID: s.id(0),
+		Certificates: []api.CertificateEnd{{ID: s.id(1), Name: s.name(1), Role: "server", EndsAt: s.certificateEnd(1)}},
+		Versions: []api.AgentVersion{
+			{Version: version, Agents: 17, Names: []string{s.name(0), s.name(1), "cpu-01", "gpu-01"}},
+			{Version: outdated, Agents: 1, Names: []string{s.name(2)}},
+		},
+	}
 	for i, peer := range s.Peers() {
 		one := api.ServerHealth{RaftPeer: peer, Status: "alive", Healthy: true}
 		if i == 2 {
