@@ -9,14 +9,15 @@ import { clock } from '../format'
 import { useGuest } from '../guest'
 import { Button, Pick, Segments } from '../parts/controls'
 import { atMoment, cellsOf, counted, groupings, groupsOf, keeps, largestGang, questions, sumsOf, type Question, type Sums, type Tile } from '../parts/cells'
+import { HolderTable, NodeDay } from '../parts/holders'
+import { Hours, hoursAhead, hoursOf } from '../parts/hours'
 import { cardsQuery, nodesQuery } from '../parts/lists'
 import { NodeTable } from '../parts/nodetable'
+import { atPast, missingAt, missingText } from '../parts/past'
 import { Failed, failing, Loading, useTitle } from '../parts/states'
 import { colourings, Wall } from '../parts/wall'
 import { useSession } from '../shell'
-import type { DeviceList, Timeline } from '../types'
-
-const hoursAhead = 12
+import type { DeviceList, Past, Timeline } from '../types'
 
 // What is opened from the page comes when it is: nobody waits for it who looks at the wall.
 const ShareDialog = lazy(() => again(() => import('../parts/share')).then((m) => ({ default: m.ShareDialog })))
@@ -61,10 +62,14 @@ function Cards({ nodes, tiles: now, guest }: ReturnType<typeof useTiles> & { gue
   const chosen = params.get('node') ?? ''
   const by = groupings.find((one) => one === params.get('group')) ?? 'pool'
   const colour = colourings.find((one) => one === params.get('colour')) ?? 'job'
-  const hours = Math.min(hoursAhead, Math.max(0, Number(params.get('hours')) || 0))
+  const hours = guest ? 0 : hoursOf(params.get('hours'))
   const timeline = useQuery({ queryKey: ['nodes', 'timeline'], enabled: hours > 0, refetchInterval: 60_000, queryFn: ({ signal }) => get<Timeline>('/v1/queue/timeline?hours=' + hoursAhead, signal) })
-  const at = hours > 0 && timeline.data ? Date.parse(timeline.data.from ?? '') + hours * 3600e3 : 0
-  const tiles = useMemo(() => (at && timeline.data ? atMoment(now, timeline.data, at) : now), [now, timeline.data, at])
+  const past = useQuery({ queryKey: ['nodes', 'past'], enabled: hours < 0, refetchInterval: 60_000, queryFn: ({ signal }) => get<Past>('/v1/outlook/past', signal) })
+  const known = hours < 0 ? past.data : undefined // what is over is known, what comes is foreseen
+  const ahead = hours > 0 ? timeline.data : undefined
+  const since = known?.to ?? ahead?.from
+  const at = since ? Date.parse(since) + hours * 3600e3 : 0
+  const tiles = useMemo(() => (known ? atPast(now, known, at) : ahead ? atMoment(now, ahead, at) : now), [now, known, ahead, at])
   const counts = useMemo(() => counted(tiles, user), [tiles, user])
   const models = useMemo(() => [...new Set((nodes.data ?? []).flatMap((n) => (n.devices ?? []).map((d) => d.model)))].sort(), [nodes.data])
   const shown = useMemo(
@@ -75,20 +80,21 @@ function Cards({ nodes, tiles: now, guest }: ReturnType<typeof useTiles> & { gue
   const sums = useMemo(() => sumsOf(tiles), [tiles])
   const height = useRoom()
   const closer = tiles.find((tile) => tile.node.id === chosen)
-  const asked: Question[] = questions.filter((q) => (q !== 'mine' || !!user) && (q !== 'unused' || sums.cards > 0))
+  const asked: Question[] = questions.filter((q) => (q !== 'mine' || !!user) && (q !== 'unused' || sums.cards > 0) && !(known && (q === 'unused' || q === 'reserved')))
   if (nodes.isPending) return <Loading />
   return (
     <div className="page">
       <div className="bar">
-        <h1>{sentence(sums, tiles.length, t)}</h1>
+        <h1>{known ? pastSentence(sums, at, t) : sentence(sums, tiles.length, t)}</h1>
         <span className="grow" />
         {!guest && <Link className="button plain" to="/cluster?board">{t('cluster.board')}</Link>}
         {mayShare && <Button onClick={() => setSharing(true)}>{t('share.share')}</Button>}
         {sharing && <Suspense><ShareDialog path="/v1/wall/shares" close={() => setSharing(false)} /></Suspense>}
       </div>
-      <p className="truth">{at ? t('cluster.foreseen', { time: clock(new Date(at).toISOString()) }) : second(sums, tiles, t)}</p>
+      <p className="truth">{known ? missingText(missingAt(tiles, known, at), t) || t('cluster.past_known') : ahead ? t('cluster.foreseen', { time: clock(new Date(at).toISOString()) }) : second(sums, tiles, t)}</p>
       {failing(nodes) && <Failed error={nodes.error} retry={() => void nodes.refetch()} />}
       {failing(timeline) && <Failed error={timeline.error} retry={() => void timeline.refetch()} />}
+      {failing(past) && <Failed error={past.error} retry={() => void past.refetch()} />}
       <div className="bar" role="group" aria-label={t('cluster.show')}>
         <button type="button" className="chip" aria-pressed={!show} onClick={() => put('show', '')}>{t('cluster.all')}</button>
         {asked.map((q) => <button key={q} type="button" className="chip" aria-pressed={show === q} onClick={() => put('show', show === q ? '' : q)}>{t('cluster.only_' + q)} <b>{counts[q]}</b></button>)}
@@ -99,13 +105,14 @@ function Cards({ nodes, tiles: now, guest }: ReturnType<typeof useTiles> & { gue
         <Segments<'wall' | 'list'> label={t('cluster.view')} value={list ? 'list' : 'wall'} change={(value) => put('view', value === 'wall' ? '' : value)} options={[{ value: 'wall', label: t('cluster.wall') }, { value: 'list', label: t('cluster.list') }]} />
         <Pick width={150} label={t('cluster.colour')} value={params.get('colour') ?? ''} change={(value) => put('colour', value)} options={colourings.map((value) => ({ value, label: t('cluster.colour_' + value) }))} />
         <Pick width={150} label={t('cluster.group')} value={params.get('group') ?? ''} change={(value) => put('group', value)} options={groupings.map((value) => ({ value, label: t('cluster.group_' + value) }))} />
-        {!guest && <label className="slide">{hours ? t('cluster.in_hours', { count: hours }) : t('cluster.now')} <input type="range" min={0} max={hoursAhead} step={0.5} value={hours} aria-label={t('cluster.time')} aria-valuetext={hours ? t('cluster.in_hours', { count: hours }) : t('cluster.now')} onChange={(e) => put('hours', e.target.value === '0' ? '' : e.target.value)} /></label>}
+        {!guest && <Hours hours={hours} put={(value) => put('hours', value)} />}
         <span className="quiet" role="status">{t('cluster.count', { count: shown.length })}</span>
       </div>
-      {list ? <NodeTable nodes={shown.map((tile) => tile.node)} order={params.get('sort') ?? ''} setOrder={(value) => put('sort', value)} /> : (
+      {hours < 0 && past.isPending ? <Loading /> : list && known ? <HolderTable tiles={shown} order={params.get('sort') ?? ''} setOrder={(value) => put('sort', value)} /> : list ? <NodeTable nodes={shown.map((tile) => tile.node)} order={params.get('sort') ?? ''} setOrder={(value) => put('sort', value)} /> : (
         <div className={closer ? 'beside' : undefined}>
           <section className="card" aria-label={t('cluster.wall')}><Wall groups={groups} height={height} colour={colour} chosen={chosen} choose={guest ? undefined : (node) => put('node', node === chosen ? '' : node)} /></section>
-          {closer && <Suspense><NodeCards tile={closer} close={() => put('node', '')} /></Suspense>}
+          {closer && known && <NodeDay tile={closer} at={at} close={() => put('node', '')} />}
+          {closer && !known && <Suspense><NodeCards tile={closer} close={() => put('node', '')} /></Suspense>}
         </div>
       )}
     </div>
@@ -118,6 +125,13 @@ type Say = (key: string, values?: Record<string, unknown>) => string
 export function sentence(sums: Sums, nodes: number, t: Say): string {
   if (sums.cards === 0) return nodes ? t('cluster.no_cards', { count: nodes }) : t('menu.cluster')
   return [t('cluster.truth', { used: sums.used, cards: sums.cards }), t('cluster.truth_free', { count: sums.free }), sums.unused !== undefined && sums.unused > 0 && t('cluster.truth_unused', { count: sums.unused })].filter(Boolean).join(t('cluster.comma'))
+}
+
+// pastSentence is what the cluster came to at a moment that is over.
+export function pastSentence(sums: Sums, at: number, t: Say): string {
+  const time = clock(new Date(at).toISOString())
+  if (sums.cards === 0) return t('cluster.past_no_cards', { time })
+  return [t('cluster.past_truth', { time, used: sums.used, cards: sums.cards }), t('cluster.past_free', { count: sums.free }), !!sums.unknown && t('cluster.past_unknown', { count: sums.unknown })].filter(Boolean).join(t('cluster.comma'))
 }
 
 // second is what one would ask next: how large a job could start, and what is broken.

@@ -1,6 +1,6 @@
 import { millis } from '../format'
 import { reasonText } from '../i18n'
-import type { AvailableNode, Bar, NodeDevices, NodeSummary, Timeline } from '../types'
+import type { AvailableNode, Bar, NodeDevices, NodeSummary, PastNode, PastSpan, Timeline } from '../types'
 
 // What the wall of cards shows and where, decided without a page.
 
@@ -22,10 +22,14 @@ export interface Cell {
   why?: string
   use?: number // 0 to 1, where it is measured
   heat?: number // degrees
+  from?: string | null // of a moment that is not now: since when it is held
+  to?: string | null // and until when; null: still
+  unknown?: 'absent' | 'left' | 'cut' | 'cards' | 'forgotten' // of a moment that is over: why nobody knows who held it
 }
 export interface Tile {
   node: NodeSummary
   cells: Cell[]
+  then?: { node?: PastNode; spans: PastSpan[] } // of a moment that is over: what held it
 }
 
 export const idle = 0.02 // below that, a card in use does nothing
@@ -53,7 +57,7 @@ export function cellsOf(nodes: NodeSummary[], available: AvailableNode[], measur
 // takes reports whether a node takes new work.
 export const takes = (node: NodeSummary) => node.status === 'ready' && node.eligibility === 'eligible' && !(node.faults ?? []).some((fault) => fault.unfit)
 
-const free = (tile: Tile, cell: Cell) => takes(tile.node) && !cell.held && !cell.sick && !cell.reserved && cell.share === undefined
+const free = (tile: Tile, cell: Cell) => takes(tile.node) && !cell.held && !cell.sick && !cell.reserved && !cell.unknown && cell.share === undefined
 
 // The filters of the wall, each a question that people ask of it.
 export const questions = ['mine', 'free', 'unused', 'reserved', 'fault', 'free4', 'idle'] as const
@@ -106,6 +110,7 @@ export interface Sums {
   used: number
   free: number
   unused?: number // where use is measured
+  unknown?: number // of a moment that is over
   faults: { node: string; index: number }[]
   away: string[] // nodes
 }
@@ -115,8 +120,9 @@ export function sumsOf(tiles: Tile[]): Sums {
   for (const tile of tiles) {
     if (tile.node.status === 'lost' || tile.node.status === 'disconnected') out.away.push(tile.node.name)
     for (const cell of tile.cells) {
-      if (cell.share !== undefined) continue
+      if (cell.share !== undefined || cell.unknown === 'absent') continue
       out.cards++
+      if (cell.unknown) out.unknown = (out.unknown ?? 0) + 1
       if (cell.held) out.used++
       if (free(tile, cell)) out.free++
       if (cell.sick) out.faults.push({ node: tile.node.name, index: cell.index })
@@ -202,7 +208,7 @@ export function atMoment(tiles: Tile[], timeline: Timeline, at: number): Tile[] 
       for (const cell of cells) {
         if (left === 0) break
         if (cell.held || cell.sick || cell.share !== undefined) continue
-        Object.assign(cell, { held: true, reserved: false, expected: true, owner: bar.job_id, job: bar.job_name, project: bar.project })
+        Object.assign(cell, { held: true, reserved: false, expected: true, owner: bar.job_id, job: bar.job_name, project: bar.project, from: bar.from, to: bar.to })
         left--
       }
     }

@@ -1,5 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { clock } from '../format'
 import { colorOf, useLook, useWidth } from '../look'
 import { idle, planOf, sumsOf, takes, title, type Cell, type Group, type Plan, type Tile } from './cells'
 
@@ -46,6 +47,7 @@ export function Wall({ groups, height = 360, colour = 'job', chosen, choose, pla
         <li><i className="dot" />{t('wall.reserved')}</li>
         <li><i className="seg-fault" />{t('wall.sick')}</li>
         <li><i className="crossed" />{t('wall.away')}</li>
+        {tiles.some((tile) => tile.cells.some((cell) => cell.unknown)) && <li><i className="unknown" />{t('wall.unknown')}</li>}
       </ul>
       <div className="wall" ref={frame}>
         {plan.groups.map((group) => group.tiles[0]!.y > group.y && (
@@ -79,11 +81,11 @@ function groupText(tiles: Tile[], t: (key: string, values?: Record<string, unkno
 
 function Tip({ tile, cell, x, y }: { tile: Tile; cell?: Cell; x: number; y: number }) {
   const { t } = useTranslation()
-  const state = !cell ? '' : cell.sick ? `${t('wall.sick')} ${cell.why ?? ''}` : cell.held ? cell.job || t('wall.held') : cell.reserved ? t('wall.reserved') : t('wall.free')
+  const state = !cell ? '' : cell.unknown ? t('wall.unknown') : cell.sick ? `${t('wall.sick')} ${cell.why ?? ''}` : cell.held ? cell.job || t('wall.held') : cell.reserved ? t('wall.reserved') : t('wall.free')
   return (
     <div className="tip" style={{ left: Math.min(x + 12, Math.max(0, innerWidth - 372)), top: y + 14 }}>
-      <strong>{tile.node.name}</strong> · {t('node_status.' + tile.node.status)}{tile.node.eligibility !== 'eligible' && ' · ' + t('eligibility.' + tile.node.eligibility)}
-      {cell && <><br />{cell.label} · {state}{cell.expected && ` · ${t('wall.expected')}`}{cell.user && ` (${cell.user})`}{cell.use !== undefined && ` · ${Math.round(cell.use * 100)} %`}{cell.heat !== undefined && ` · ${Math.round(cell.heat)} °C`}</>}
+      <strong>{tile.node.name}</strong>{tile.then ? !takes(tile.node) && ' · ' + t('wall.away') : <> · {t('node_status.' + tile.node.status)}{tile.node.eligibility !== 'eligible' && ' · ' + t('eligibility.' + tile.node.eligibility)}</>}
+      {cell && <><br />{cell.label} · {state}{cell.expected && ` · ${t('wall.expected')}`}{cell.user && ` (${cell.user})`}{cell.from && ` · ${clock(cell.from)} – ${cell.to ? clock(cell.to) : tile.then ? t('wall.still') : '?'}`}{cell.use !== undefined && ` · ${Math.round(cell.use * 100)} %`}{cell.heat !== undefined && ` · ${Math.round(cell.heat)} °C`}</>}
     </div>
   )
 }
@@ -179,8 +181,10 @@ function drawTile(c: CanvasRenderingContext2D, plan: Plan, style: Style, { tile,
       return
     }
     if (!cell.held) {
-      c.strokeStyle = line
+      c.strokeStyle = cell.unknown ? ink : line
+      if (cell.unknown) c.setLineDash([1, 3])
       c.strokeRect(cx + 0.5, cy + 0.5, side - 1, side - 1)
+      c.setLineDash([])
       if (away) cross(line)
       else if (cell.reserved) {
         c.fillStyle = ink
