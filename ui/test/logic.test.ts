@@ -88,6 +88,10 @@ test('lines of several ranks stand in the order in which they were printed', () 
   const line = (rank: number, at: number, key: number) => ({ rank, text: '', key, at })
   const all = [line(0, 10, 0), line(0, 30, 1), line(0, 30, 2), line(1, 20, 3), line(1, 30, 4)]
   expect(merged(all).map((l) => l.key)).toEqual([0, 3, 1, 2, 4])
+  const late = [line(1, 10, 0), line(1, 20, 1), line(0, 10, 2), line(0, 20, 3)] // rank 0 answered last
+  expect(merged(late).map((l) => l.key)).toEqual([2, 0, 3, 1])
+  const old = [{ rank: 1, text: '', key: 0 }, { rank: 0, text: '', key: 1 }] // without times they stay as they came
+  expect(merged(old)).toBe(old)
 })
 
 test('the line that names an error is found in the end of a log', () => {

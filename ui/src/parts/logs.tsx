@@ -90,11 +90,12 @@ export function timed(raw: string): { text: string; at?: number } {
   return { text: raw.slice(found[0].length), at: found[1] ? Date.parse(found[1]) : undefined }
 }
 
-// merged puts lines of several ranks in the order in which they were printed;
-// those of one rank stay as they are.
+// merged puts lines of several ranks in the order in which they were printed, those of
+// one moment by rank, whichever came first; those of one rank stay as they are.
 export function merged(lines: Line[]): Line[] {
+  const order = (a: Line, b: Line) => (a.at ?? 0) - (b.at ?? 0) || (a.at === undefined ? 0 : a.rank - b.rank)
   for (let i = 1; i < lines.length; i++) {
-    if ((lines[i - 1]!.at ?? 0) > (lines[i]!.at ?? 0)) return [...lines].sort((a, b) => (a.at ?? 0) - (b.at ?? 0) || a.key - b.key)
+    if (order(lines[i - 1]!, lines[i]!) > 0) return [...lines].sort((a, b) => order(a, b) || a.key - b.key)
   }
   return lines
 }
