@@ -146,7 +146,7 @@ machine_user_mode() {
     if [[ $disk == snapshot:* ]]; then disk="$initrd.cow${#disks[@]},${disk#snapshot:}"; fi
     disks+=("ubd${#disks[@]}=$disk")
   done
-  LD_PRELOAD="$initrd.so" exec timeout --foreground "$limit" nice -n 5 "$kernel/boot/linux.uml" "mem=${MACHINE_MEMORY:-3072}M" "initrd=$initrd.cpio" "${disks[@]}" \
+  LD_PRELOAD="$initrd.so" exec timeout --foreground "$limit" "$kernel/boot/linux.uml" "mem=${MACHINE_MEMORY:-3072}M" "initrd=$initrd.cpio" "${disks[@]}" \
     con=null con0=null,fd:1 panic=-1 $line 2>&1
 }
 
