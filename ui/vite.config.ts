@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import react from '@vitejs/plugin-react'
-import { defineConfig, type Plugin } from 'vite'
+import { defineConfig, minifySync, type Plugin } from 'vite'
 
 // The binary carries assets packed: it serves them as they are to browsers,
 // which all understand gzip.
@@ -47,8 +47,8 @@ function boot(): Plugin {
         const name = /src\/(?:pages|locales|parts)\/([a-z]+)\.(?:tsx|json)$/.exec(chunk.facadeModuleId)?.[1] ?? /src\/(catalogue\.[a-z]+)\.ts$/.exec(chunk.facadeModuleId)?.[1]
         if (name) files.set(name, all(chunk.fileName).filter((file) => !have.has(file)))
       }
-      const source = readFileSync('src/boot.js', 'utf8').replace('{} /* files */', JSON.stringify(Object.fromEntries(files)))
       if (files.size < 10) this.error('boot: pages and texts are not where they were')
+      const source = minifySync('boot.js', readFileSync('src/boot.js', 'utf8').replace('{} /* files */', JSON.stringify(Object.fromEntries(files)))).code
       this.emitFile({ type: 'asset', fileName: 'boot.js', source })
     },
     transformIndexHtml: { order: 'post', handler: (html) => html.replace('<link rel="icon"', '<script src="/boot.js"></script>\n    <link rel="icon"') },
