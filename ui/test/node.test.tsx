@@ -10,7 +10,7 @@ import { setCatalogue } from '../src/i18n'
 import en from '../src/locales/en.json'
 import zh from '../src/locales/zh.json'
 import { AttemptLogs } from '../src/pages/job/attemptlogs'
-import { Cause } from '../src/pages/job/cause'
+import { cardFaults, Cause } from '../src/pages/job/cause'
 import { RankCommands } from '../src/pages/job/commands'
 import { NodePage } from '../src/pages/node'
 import { sinceWhen } from '../src/parts/nodefaults'
@@ -162,6 +162,32 @@ test('a failed job begins with the lines of the rank that failed first, and what
   expect(within(row).getByText('320').closest('strong')).toBeTruthy()
   expect(screen.getByText('node of rank 0')).toBeTruthy()
   expect(screen.getByText(/nomadlike job logs -rank 3/).textContent).toContain('nomadlike job diff train-3')
+})
+
+test('a failed rank whose cards had faults of late says so beside the differences', async () => {
+  await i18next.changeLanguage('en')
+  stubBrowser()
+  const fault = (seq: number, id: string, device: string, time: string): Event => ({ id: 'event.node.device_' + id, seq, index: seq, topic: 'node', time, params: { device, number: device.slice(-1), node: 'gpu-01' }, cause: { id: 'device.nvidia_xid', params: { xid: '94', code: '94' } } })
+  const events = [
+    fault(1, 'unwell', 'GPU-0', '2026-11-10T08:00:00Z'), // too long ago
+    fault(2, 'suspect', 'GPU-0', '2026-11-20T08:00:00Z'), fault(3, 'well', 'GPU-0', '2026-11-20T09:00:00Z'),
+    fault(4, 'unwell', 'GPU-7', '2026-11-23T09:00:00Z'), // another's card
+    fault(5, 'unwell', 'GPU-1', '2026-11-23T09:05:00Z'), // found out when it had ended
+    fault(6, 'unwell', 'GPU-1', '2026-11-23T12:00:00Z'), // of the next job
+  ]
+  const alloc = { id: 'a', rank: 3, node_id: 'n1', node_name: 'gpu-01', job_name: 'train-3', status: 'failed', exit_code: 1, devices: ['GPU-0', 'GPU-1'], finished_at: '2026-11-23T09:00:00Z' } as Allocation
+  const seqs = (of: Allocation) => cardFaults(events, of, Date.parse(of.finished_at!)).map((event) => event.seq)
+  expect(seqs(alloc)).toEqual([5, 2])
+  expect(seqs({ ...alloc, devices: undefined })).toEqual([])
+  vi.stubGlobal('fetch', vi.fn(async (path: string) => {
+    if (path.includes('/diff')) return Response.json({ after: { id: 'j', name: 'train-3', state: 'failed', submitted_at: '2026-11-23T08:00:00Z' }, differences: [], found: [] })
+    if (path.includes('/v1/nodes/n1/events')) return Response.json({ events })
+    return new Response('step 1\n')
+  }))
+  render(<MemoryRouter><QueryClientProvider client={new QueryClient()}><Cause id="j" detail={{ state: 'failed', job: { id: 'j', name: 'train-3' } } as JobDetail} alloc={alloc} found={[]} /></QueryClientProvider></MemoryRouter>)
+  const list = (await screen.findByText(en.diff.cards)).nextElementSibling!
+  expect([...list.children].map((one) => one.textContent!.replace(/^.* · /, ''))).toEqual([expect.stringMatching(/^gpu-01, Card 1: .*94/), expect.stringMatching(/^gpu-01, Card 0: .*94/)])
+  expect(within(list as HTMLElement).getAllByRole('link')[0]!.getAttribute('href')).toBe('/nodes/n1')
 })
 
 test('the logs are of the newest attempt, or of the one that failed before it', async () => {

@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link } from 'react-router'
 import { get, part, send } from '../../api'
-import { clock, dateTime, quote } from '../../format'
+import { clock, dateTime, millis, quote } from '../../format'
 import { reasonText } from '../../i18n'
 import { Cli } from '../../parts/actions'
 import { Button } from '../../parts/controls'
@@ -13,7 +13,7 @@ import { colour, errorLine, timed, visible } from '../../parts/logs'
 import { JobLink } from '../../parts/places'
 import { errorText, Failed, failing, Loading, stateTag } from '../../parts/states'
 import { useRights } from '../../rights'
-import type { Allocation, Attempt, Difference, Event, JobDetail, JobDiff } from '../../types'
+import type { Allocation, Attempt, Difference, Event, EventList, JobDetail, JobDiff } from '../../types'
 
 const tail = 60 // lines that are asked for
 const shownMost = 10
@@ -98,13 +98,44 @@ export function Cause({ id, detail, alloc, attempt, found, children }: { id: str
   )
 }
 
+const week = 7 * 24 * 3600e3 // milliseconds before the end of an attempt in which its cards' faults are told
+const notice = 600e3 // and behind it: what ended it may be found out a little later
+const faultsMost = 3
+
+// cardFaults are the events of a node that say of cards of a rank that they were not
+// well, in the week before its attempt ended; the newest first.
+export function cardFaults(events: Event[], alloc: Allocation, ended: number): Event[] {
+  return events
+    .filter((event) => ['event.node.device_suspect', 'event.node.device_unwell', 'event.node.device_gone'].includes(event.id) && alloc.devices?.includes(event.params?.device ?? ''))
+    .filter((event) => millis(event.time) > ended - week && millis(event.time) <= ended + notice)
+    .sort((a, b) => millis(b.time) - millis(a.time))
+}
+
+// CardFaults tells them, where there are any: a success had other cards, or the same
+// when they were well.
+function CardFaults({ alloc, attempt }: { alloc: Allocation; attempt?: Attempt }) {
+  const { t } = useTranslation()
+  const events = useQuery({ queryKey: ['node', alloc.node_id, 'events'], staleTime: 60_000, retry: false, enabled: !!alloc.devices?.length, queryFn: ({ signal }) => get<EventList>(`/v1/nodes/${part(alloc.node_id)}/events`, signal).then((e) => e.events ?? []) })
+  const faults = cardFaults(events.data ?? [], alloc, millis(attempt?.ended_at ?? alloc.finished_at) || Date.now())
+  if (faults.length === 0) return null
+  return (
+    <>
+      <h3>{t('diff.cards')}</h3>
+      <ul>{faults.slice(0, faultsMost).map((event) => (
+        <li key={event.seq}><time dateTime={event.time ?? undefined}>{clock(event.time)}</time> · <Link to={'/nodes/' + alloc.node_id}>{alloc.node_name}</Link>, {t('cluster.card', { index: event.params?.number ?? '?' })}: {reasonText(event.cause) || reasonText(event)}</li>
+      ))}</ul>
+      {faults.length > faultsMost && <p className="quiet">{t('diff.cards_more', { count: faults.length - faultsMost })}</p>}
+    </>
+  )
+}
+
 // Differs is in what a job differs from the last of its lineage that succeeded.
-function Differs({ id, detail }: { id: string; detail: JobDetail; alloc: Allocation; attempt?: Attempt }) {
+function Differs({ id, detail, alloc, attempt }: { id: string; detail: JobDetail; alloc: Allocation; attempt?: Attempt }) {
   const { t } = useTranslation()
   const diff = useQuery({ queryKey: ['diff', detail.job.id], staleTime: 60_000, retry: false, queryFn: ({ signal }) => get<JobDiff>(`/v1/jobs/${part(id)}/diff`, signal) })
   if (failing(diff)) return <div><h3>{t('diff.title')}</h3><Failed error={diff.error} retry={() => void diff.refetch()} /></div>
   if (!diff.data) return <div><h3>{t('diff.title')}</h3><Loading /></div>
-  return <Differences diff={diff.data} />
+  return <div><Differences diff={diff.data} /><CardFaults alloc={alloc} attempt={attempt} /></div>
 }
 
 // Differences is a table of what two jobs do not have in common.
