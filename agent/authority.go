@@ -29,12 +29,18 @@ type authority struct {
 type storedCA struct {
 	// Past are the CAs of before that are followed to the present one.
 	Past []structs.PastCA `json:"past,omitempty"`
-	// Offered, on servers, is a CA with its key that the log does not use yet.
-	Offered *offeredCA `json:"offered,omitempty"`
+	// Offered, on servers, is the newest CA with its key that the log does not use yet.
+	// Earlier are those before it, the newer first: which of them the log names is
+	// not known before it does, since a request that seemed to fail may take effect.
+	Offered *offeredCA  `json:"offered,omitempty"`
+	Earlier []offeredCA `json:"earlier_offers,omitempty"`
 	// Of the cluster's record that named them.
 	Index     uint64           `json:"index,omitempty"`
 	RevivedAt structs.UnixNano `json:"revived_at,omitempty"`
 }
+
+// offersMax bounds the keys and CAs that are kept for the log to name one of them.
+const offersMax = 16
 
 type offeredCA struct {
 	Certificate []byte `json:"certificate"` // PEM
@@ -107,12 +113,20 @@ func (h *authority) key(fingerprint string) *auth.CA {
 	if h.ca != nil && h.ca.Fingerprint() == fingerprint {
 		return h.ca
 	}
-	if offered := h.stored.Offered; offered != nil {
+	for _, offered := range h.stored.offers() {
 		if ca, err := auth.ParseCA(offered.Certificate, offered.Key, h.trust.Cluster); err == nil && ca.Fingerprint() == fingerprint {
 			return ca
 		}
 	}
 	return nil
+}
+
+// offers are the CAs that the log may name, the newest first.
+func (s *storedCA) offers() []offeredCA {
+	if s.Offered == nil {
+		return nil
+	}
+	return append([]offeredCA{*s.Offered}, s.Earlier...)
 }
 
 // offerCA keeps a CA with its key that the log may name soon.
@@ -127,7 +141,8 @@ func (i *identity) offerCA(offered offeredCA) error {
 	if held.key(ca.Fingerprint()) != nil {
 		return nil
 	}
-	held.stored.Offered = &offered
+	before := held.stored.offers()
+	held.stored.Offered, held.stored.Earlier = &offered, before[:min(len(before), offersMax-1)]
 	return i.saveCA(&held, nil)
 }
 
@@ -183,7 +198,7 @@ func (i *identity) takeCA(news caNews, own []*auth.Credentials) (changed bool, e
 			if files[caKeyFile], err = after.ca.KeyPEM(); err != nil {
 				return false, fmt.Errorf("keep CA: %w", err)
 			}
-			after.stored.Offered = nil
+			after.stored.Offered, after.stored.Earlier = nil, nil
 		}
 	}
 	return true, i.saveCA(after, files)

@@ -29,8 +29,10 @@ type gossipKeys struct {
 // storedKeys is the content of gossipOldFile.
 type storedKeys struct {
 	Others [][]byte `json:"others,omitempty"` // understood beside that of gossipKeyFile
-	// Offered, on servers, is a key that the log does not name yet.
-	Offered []byte `json:"offered,omitempty"`
+	// Offered, on servers, is the newest key that the log does not name yet; Earlier are
+	// those before it, the newer first.
+	Offered []byte   `json:"offered,omitempty"`
+	Earlier [][]byte `json:"earlier_offers,omitempty"`
 	// Of the cluster's record that named them.
 	Index     uint64           `json:"index,omitempty"`
 	RevivedAt structs.UnixNano `json:"revived_at,omitempty"`
@@ -49,7 +51,7 @@ func (g *gossipKeys) read(base string, primary []byte) error {
 	if err := json.Unmarshal(data, &g.stored); err != nil {
 		return fmt.Errorf("parse %s: %w", gossipOldFile, err)
 	}
-	for _, key := range append([][]byte{g.stored.Offered}, g.stored.Others...) {
+	for _, key := range slices.Concat([][]byte{g.stored.Offered}, g.stored.Earlier, g.stored.Others) {
 		if len(key) != gossipKeySize && key != nil {
 			return fmt.Errorf("parse %s: a key has %d bytes", gossipOldFile, len(key))
 		}
@@ -88,7 +90,7 @@ func (g *gossipKeys) fingerprints() []string {
 func (g *gossipKeys) find(fingerprint string) []byte {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, key := range append(slices.Clone(g.keys), g.stored.Offered) {
+	for _, key := range slices.Concat(g.keys, [][]byte{g.stored.Offered}, g.stored.Earlier) {
 		if key != nil && gossipFingerprint(key) == fingerprint {
 			return key
 		}
@@ -105,6 +107,10 @@ func (i *identity) offer(key []byte) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	kept := g.stored
+	if kept.Offered != nil && !bytes.Equal(kept.Offered, key) {
+		earlier := append([][]byte{kept.Offered}, kept.Earlier...)
+		kept.Earlier = earlier[:min(len(earlier), offersMax-1)]
+	}
 	kept.Offered = key
 	return i.saveGossip(g.keys, kept)
 }

@@ -66,11 +66,14 @@ func (k *keyring) follow() {
 	})
 }
 
-// take takes the keys of gossip and the CAs that a record of the cluster names.
+// take takes the keys of gossip and the CAs that a record of the cluster names. A CA
+// that is not here yet does not keep the keys of gossip from being taken: without
+// them the server would be alone.
 func (k *keyring) take(ctx context.Context, cluster *structs.Cluster) error {
-	if err := k.takeCA(cluster); err != nil {
-		return err
-	}
+	return errors.Join(k.takeCA(cluster), k.takeGossip(ctx, cluster))
+}
+
+func (k *keyring) takeGossip(ctx context.Context, cluster *structs.Cluster) error {
 	names := cluster.Keys(structs.KeyGossip).Fingerprints()
 	if names == nil {
 		return nil

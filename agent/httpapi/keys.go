@@ -13,8 +13,9 @@ import (
 // keyHandlers answers about the cluster's keys, and rotates them.
 type keyHandlers struct {
 	*core
-	keys    Keys
-	members Membership
+	keys     Keys
+	members  Membership
+	rotating chan struct{} // holds one while a request begins a rotation
 }
 
 // Keys is what the doors of key rotation need of a leading agent.
@@ -90,6 +91,13 @@ func (h *keyHandlers) rotate(r *front.Request) (*api.Keys, error) {
 	kind, err := keyKind(r.ID)
 	if err != nil {
 		return nil, err
+	}
+	// Of two requests at a time the second would make a key for nothing.
+	select {
+	case h.rotating <- struct{}{}:
+		defer func() { <-h.rotating }()
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
 	}
 	if err := h.refresh(r); err != nil {
 		return nil, err

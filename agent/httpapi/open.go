@@ -102,7 +102,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		joins:       joinHandlers{core: all, joins: c.Replica, members: c.Members, authority: c.Authority, lapseGrace: c.LapseGrace},
 		servers:     serverHandlers{core: all, members: c.Members, servers: c.Servers},
 		snapshots:   snapshotHandlers{core: all, archives: c.Archives, applied: c.Servers.AppliedIndex, spoolDir: c.SpoolDir},
-		keys:        keyHandlers{core: all, keys: c.Keys, members: c.Members},
+		keys:        keyHandlers{core: all, keys: c.Keys, members: c.Members, rotating: make(chan struct{}, 1)},
 		metrics:     told,
 		self:        c.Self,
 		health:      c.Health,
