@@ -69,7 +69,7 @@ func TestGossipKeysComeWithoutTheNextCA(t *testing.T) {
 	cluster.GossipKey = &structs.KeyState{Current: current, Rotation: &structs.KeyRotation{From: current, To: key, Stage: structs.KeyInstall}}
 	ca := caCertificate(other.identity.ca())
 	cluster.CA = &structs.CAState{
-		Keys: structs.KeyState{Current: ca.Fingerprint, Rotation: &structs.KeyRotation{From: ca.Fingerprint, To: strings.Repeat("f", 64), Stage: structs.KeyInstall}},
+		Keys:         structs.KeyState{Current: ca.Fingerprint, Rotation: &structs.KeyRotation{From: ca.Fingerprint, To: strings.Repeat("f", 64), Stage: structs.KeyInstall}},
 		Certificates: []structs.CACertificate{ca, {Fingerprint: strings.Repeat("f", 64), PEM: ca.PEM}},
 	}
 	if err := other.keyring.take(t.Context(), &cluster); err == nil {
