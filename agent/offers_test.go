@@ -59,6 +59,7 @@ func TestGossipKeysComeWithoutTheNextCA(t *testing.T) {
 	founder := startAgent(t, serverSettings(t.TempDir(), "server-0", 1, nil), testOptions(t))
 	join := readJoin(t, founder, joinServer)
 	other := startAgent(t, serverSettings(t.TempDir(), "server-1", 1, &join), testOptions(t))
+	waitFor(t, "the other server knows the first", func() bool { return len(other.raft.Peers()) == 2 })
 	key, err := founder.teller.NewGossipKey(t.Context())
 	if err != nil {
 		t.Fatal(err)
