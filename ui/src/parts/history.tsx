@@ -7,10 +7,11 @@ import type { CardHistory, NodeHistory, NodeSummary, GaugeHistory } from '../typ
 import { Cli } from './actions'
 import { Segments } from './controls'
 import type { Line } from './line_chart'
-import { Failed, Loading, failing } from './states'
+import { Failed, failing } from './states'
 
 const LineChart = lazy(() => import('./line_chart'))
 
+const chartRoom = 308 // pixels: a chart with its legend and the line of its table
 const every = 60_000 // milliseconds: the node keeps a value a minute
 const points = 288
 const linesMax = 64
@@ -61,8 +62,12 @@ export function UsageHistory({ node, device }: { node: NodeSummary; device?: str
   const { t } = useTranslation()
   const [span, setSpan] = useState<(typeof spans)[number]>('6h')
   const [shown, setShown] = useState('')
+  // The page need not wait for it, for its room is kept, but where strips of cards that
+  // are not well follow: how many is known with it.
+  const later = (node.devices ?? []).every((card) => card.healthy)
   const past = useQuery({
     queryKey: ['node', node.id, 'past', span, device],
+    meta: { later },
     refetchInterval: every,
     queryFn: ({ signal }) => get<NodeHistory>(`/v1/nodes/${part(node.id)}/figures?since=${span}&points=${points}${device ? '&device=' + part(device) : ''}`, signal),
   })
@@ -78,8 +83,8 @@ export function UsageHistory({ node, device }: { node: NodeSummary; device?: str
         <Segments label={t('node.past_span')} value={span} change={setSpan} options={spans.map((value) => ({ value, label: t('node.past_' + value) }))} />
         {have.length > 1 && <Segments label={t('figures.measure')} value={one!.key} change={setShown} options={have.map((d) => ({ value: d.key, label: t('figures.' + d.key) }))} />}
       </div>
-      {failing(past) ? <Failed error={past.error} retry={() => void past.refetch()} /> : !found ? <Loading /> : !one ? <p className="quiet">{t('node.no_past')}</p> : (
-        <Suspense fallback={<Loading />}>
+      {failing(past) ? <Failed error={past.error} retry={() => void past.refetch()} /> : !found ? <div style={{ minHeight: chartRoom }} aria-busy="true" /> : !one ? <p className="quiet">{t('node.no_past')}</p> : (
+        <Suspense fallback={<div style={{ minHeight: chartRoom }} />}>
           <LineChart label={t('figures.' + one.key)} x={(found.at ?? []).map((at) => Date.parse(at ?? '') / 1000)} time lines={lines} unit={one.unit} />
         </Suspense>
       )}
