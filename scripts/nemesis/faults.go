@@ -476,17 +476,16 @@ func replaceServer(ctx context.Context, s *strike) error {
 // removeServer removes a server. A request of which nobody knows whether it took
 // effect, as on a machine that is short of processors, is made again unless it did.
 func (c *cluster) removeServer(ctx context.Context, id string) error {
-	for end := time.Now().Add(patient(recoveryMax)); ; {
-		_, err := c.all.RemoveRaftPeer(ctx, id)
-		if err == nil {
-			return nil
+	var failure error
+	err := wait(ctx, patient(recoveryMax), "the removal of a server", func(ctx context.Context) bool {
+		if _, failure = c.all.RemoveRaftPeer(ctx, id); failure == nil {
+			return true
 		}
-		if peers, lookErr := c.all.RaftPeers(ctx); lookErr == nil && !slices.ContainsFunc(peers.Peers, func(p api.RaftPeer) bool { return p.ID == id }) {
-			return nil
-		}
-		if ctx.Err() != nil || time.Now().After(end) {
-			return err
-		}
-		time.Sleep(time.Second)
+		peers, err := c.all.RaftPeers(ctx)
+		return err == nil && !slices.ContainsFunc(peers.Peers, func(p api.RaftPeer) bool { return p.ID == id })
+	})
+	if err != nil {
+		return errors.Join(err, failure)
 	}
+	return nil
 }
