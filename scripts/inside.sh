@@ -134,7 +134,7 @@ cd /src
 RUN
   case $suite in
   demo) echo '  scripts/demo.sh' ;;
-  nemesis) echo "  bin/nemesis -binary bin/attacked -cgroups -seed 1 -minutes 5 -pace $pace" ;;
+  nemesis) echo "  bin/nemesis -binary bin/attacked -cgroups -seed 1 -pace $pace $attacks" ;;
   unit) echo '  scripts/inside/unit.sh' ;;
   *) echo '  bash /src/script' ;;
   esac
@@ -163,11 +163,13 @@ files=$work/files initrd=$work/initrd
 mkdir -p "$files"/src/bin "$files"/usr/local/bin "$files"/etc/systemd/system "$initrd"/{bin,new}
 git ls-files scripts website/examples | tar -cf - --files-from=- | tar -C "$files/src" -xf -
 cp "${NOMADLIKE:-bin/nomadlike}" "$files/src/bin/nomadlike"
-pace=1
+pace=1 attacks=
 [[ $MACHINE_ACCEL == kvm ]] || pace=4
 if [[ $suite == nemesis ]]; then
   CGO_ENABLED=0 go build -o "$files/src/bin/nemesis" ./scripts/nemesis
-  "$files/src/bin/nemesis" -build "$files/src/bin/attacked" "${plant[@]}"
+  attacks="-minutes 5"
+  faults=$("$files/src/bin/nemesis" -build "$files/src/bin/attacked" "${plant[@]}")
+  [[ -z "$faults" ]] || attacks="-minutes 1 -only $faults" # what brings the defect to light
 fi
 [[ $suite != */* ]] || cp "$suite" "$files/src/script"
 run_program >"$files/src/run"

@@ -93,7 +93,7 @@ func build(ctx context.Context, p *plant) (_ string, err error) {
 }
 
 // buildInto builds the agent that is attacked into a file, with the defect of that
-// name, "" for none.
+// name, "" for none; it prints the faults that bring the defect to light, for -only.
 func buildInto(ctx context.Context, file, defect string) error {
 	var planted *plant
 	if defect != "" {
@@ -112,6 +112,9 @@ func buildInto(ctx context.Context, file, defect string) error {
 	data, err := os.ReadFile(binary)
 	if err != nil {
 		return fmt.Errorf("read the agent: %w", err)
+	}
+	if planted != nil {
+		fmt.Println(planted.faults)
 	}
 	return os.WriteFile(file, data, 0o755)
 }
