@@ -32,7 +32,7 @@ esac
 MACHINE_WHOLE=1 # all of it, people included, within its times
 source scripts/machine.sh
 limit=1200
-[[ $MACHINE_ACCEL == kvm ]] || limit=3600
+[[ $MACHINE_ACCEL == kvm ]] || limit=7200
 
 # What the machine's programs come from, with all that these depend on.
 packages=(busybox-static e2fsprogs iproute2 iptables kmod mawk mount passwd procps python3-sklearn python3-torch strace systemd)
@@ -168,7 +168,8 @@ pace=1 attacks=
 if [[ $suite == nemesis ]]; then
   CGO_ENABLED=0 go build -o "$files/src/bin/nemesis" ./scripts/nemesis
   attacks="-minutes 5"
-  faults=$("$files/src/bin/nemesis" -build "$files/src/bin/attacked" "${plant[@]}")
+  read -r faults finds < <("$files/src/bin/nemesis" -build "$files/src/bin/attacked" "${plant[@]}") || true
+  [[ -x "$files/src/bin/attacked" ]] || exit 1
   [[ -z "$faults" ]] || attacks="-minutes 1 -only $faults" # what brings the defect to light
 fi
 [[ $suite != */* ]] || cp "$suite" "$files/src/script"
@@ -202,7 +203,7 @@ MACHINE_MEMORY=${MACHINE_MEMORY:-6144} machine_boot "$kernel" "$initrd" "$limit"
   "loglevel=4 systemd.unit=inside.target systemd.show_status=0 systemd.unified_cgroup_hierarchy=1" "snapshot:$file" "$work/out" || status=$?
 echo "inside: $suite ($layout) ended with $status after $((SECONDS - began)) s"
 if ((${#plant[@]})); then
-  if ((status == 1)) && grep -q ' BROKEN ' "$initrd.log"; then
+  if ((status == 1)) && grep -qE "BROKEN ($finds)\b" "$initrd.log"; then
     echo "inside: the defect ${plant[1]} was found"
     exit 0
   fi

@@ -93,7 +93,8 @@ func build(ctx context.Context, p *plant) (_ string, err error) {
 }
 
 // buildInto builds the agent that is attacked into a file, with the defect of that
-// name, "" for none; it prints the faults that bring the defect to light, for -only.
+// name, "" for none; of a defect it prints the faults that bring it to light, for
+// -only, and what one of them must find, with | between.
 func buildInto(ctx context.Context, file, defect string) error {
 	var planted *plant
 	if defect != "" {
@@ -114,7 +115,7 @@ func buildInto(ctx context.Context, file, defect string) error {
 		return fmt.Errorf("read the agent: %w", err)
 	}
 	if planted != nil {
-		fmt.Println(planted.faults)
+		fmt.Println(planted.faults, strings.Join(planted.finds, "|"))
 	}
 	return os.WriteFile(file, data, 0o755)
 }
