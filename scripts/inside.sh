@@ -168,8 +168,8 @@ pace=1 attacks=
 if [[ $suite == nemesis ]]; then
   CGO_ENABLED=0 go build -o "$files/src/bin/nemesis" ./scripts/nemesis
   attacks="-minutes 5"
-  read -r faults finds < <("$files/src/bin/nemesis" -build "$files/src/bin/attacked" "${plant[@]}") || true
-  [[ -x "$files/src/bin/attacked" ]] || exit 1
+  known=$("$files/src/bin/nemesis" -build "$files/src/bin/attacked" "${plant[@]}")
+  read -r faults finds <<<"$known" || true
   [[ -z "$faults" ]] || attacks="-minutes 1 -only $faults" # what brings the defect to light
 fi
 [[ $suite != */* ]] || cp "$suite" "$files/src/script"
