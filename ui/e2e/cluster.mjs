@@ -21,7 +21,7 @@ const here = dirname(fileURLToPath(import.meta.url))
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const patience = 90_000
 const words = {
-  en: { token: 'Token', signIn: 'Sign in', newJob: 'New job', file: 'Job file', submit: 'Submit', logs: 'Logs', use: 'Use', terminal: 'Terminal', stop: 'Stop', clone: 'Clone', about: /About \d\d:\d\d/, overview: 'Overview', cluster: 'Cluster', queue: 'Queue', forecast: 'Forecast' },
+  en: { token: 'Token', signIn: 'Sign in', newJob: 'New job', file: 'Job file', submit: 'Submit', logs: 'Logs', use: 'Use', terminal: 'Terminal', stop: 'Stop', clone: 'Clone', about: /About (\d{4}-\d\d-\d\d )?\d\d:\d\d/, overview: 'Overview', cluster: 'Cluster', queue: 'Queue', forecast: 'Forecast' },
   zh: { token: '令牌', signIn: '登录', newJob: '新建任务', file: '任务文件', submit: '提交', logs: '日志', use: '用量', terminal: '终端', stop: '停止', clone: '复制', about: /\d\d:\d\d/, overview: '概览', cluster: '集群', queue: '队列', forecast: '排队预测' },
 }
 const jobFile = (name) => `# Three machines say hello.

@@ -35,6 +35,7 @@ beforeAll(async () => {
 afterEach(() => {
   cleanup()
   vi.unstubAllGlobals()
+  vi.useRealTimers()
   pointAt(undefined)
 })
 
@@ -129,6 +130,7 @@ test('the key figures are those of the first rank that measures itself', () => {
 
 test('a job that runs shows its key figures, and what nobody knows as such', async () => {
   answers({ '/v1/jobs/j/metrics': { ranks: [] }, '/v1/jobs/j/figures/past': { at: [], ranks: [] }, '/v1/jobs/j/figures': { ranks: [] } })
+  vi.useFakeTimers({ toFake: ['Date'], now: new Date(2026, 4, 1, 12) }) // a time of another day is told with its date
   const began = new Date(Date.now() - 3_600_000).toISOString()
   show(<Keys id="j" detail={{ state: 'running', job: { id: 'j', name: 'train', time_limit: '4h0m0s', priority: 'normal' } } as JobDetail} standing={{ checkpoints: [{ path: '/c', step: 14000, saved_at: began }] } as Subjob} newest={{ number: 1, running_at: began } as Attempt} subjob={0} ends={{ p50: Date.now() + 3_600_000, p90: Date.now() + 7_200_000 }} logs may={() => true} />)
   expect(screen.getByText('50')).toBeTruthy() // by time: half of it is over
