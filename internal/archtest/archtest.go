@@ -26,6 +26,7 @@ func House() []Room {
 		{"nomadlike/faults", 1},
 		{"nomadlike/load", 1},
 		{"nomadlike/placement/...", 1},
+		{"nomadlike/audit/...", 1},
 		{"nomadlike/state", 2},
 		{"nomadlike/scheduler", 2},
 		{"nomadlike/auth", 2},
@@ -66,7 +67,7 @@ type Ban struct {
 func Bans() []Ban {
 	pure := []string{
 		"nomadlike/structs", "nomadlike/structs/capacity", "nomadlike/scheduler", "nomadlike/launch", "nomadlike/predict", "nomadlike/load", "nomadlike/placement", "nomadlike/placement/feasible",
-		"nomadlike/forecast", "nomadlike/faults", "nomadlike/state", "nomadlike/auth",
+		"nomadlike/forecast", "nomadlike/faults", "nomadlike/state", "nomadlike/auth", "nomadlike/audit",
 	}
 	return []Ban{
 		{
