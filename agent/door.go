@@ -26,7 +26,7 @@ func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
 		self: a.addr, path: filepath.Join(a.config.DataDir, signedOutFile), servers: a.servers.addresses, identity: a.ident, ca: a.identity.ca, now: a.options.now, log: a.log,
 	}
 	c := httpapi.Config{
-		Door:    front.Config{Log: a.log, Now: time.Now, Hosts: hosts, Limits: limitsOf(a.config.Limits), Rest: a.options.ui()},
+		Door:    front.Config{Log: a.log, Now: time.Now, Hosts: hosts, Limits: limitsOf(a.config.Limits), Rest: a.options.ui(), Audit: a.journal},
 		Replica: replica, Store: a.store, Now: a.options.now, Rand: rand.Reader,
 		Pool: a.pool, Identity: a.ident, Members: a.members, Servers: a.members, Archives: a.members, Authority: a.identity, Keys: a.teller,
 		Addr: a.addr, SpoolDir: a.config.DataDir, LapseGrace: a.config.Server.LapseGrace, Stopping: a.life.stopping,
@@ -36,7 +36,9 @@ func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
 	if a.backups != nil {
 		c.Collectors = append(c.Collectors, a.backups)
 	}
-	return httpapi.New(c)
+	door := httpapi.New(c)
+	a.sweepAudit(door)
+	return door
 }
 
 // limitsOf are the limits that the HTTP door keeps.

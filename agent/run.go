@@ -21,6 +21,7 @@ import (
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/internal/logkey"
 	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/audit/journal"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/consensus"
 	"nomadlike/nomadlike/gossip"
@@ -134,6 +135,7 @@ type Agent struct {
 	members  *membership
 	backups  *backups // nil: none are configured
 	teller   *teller
+	journal  *journal.Journal // of who did what
 }
 
 // Run runs an agent until ctx ends or it fails, and stops it in order.
@@ -370,6 +372,9 @@ func (a *Agent) identify(ctx context.Context, listener net.Listener) error {
 func (a *Agent) openServer(context.Context) error {
 	if !a.config.Server.Enabled {
 		return nil
+	}
+	if err := a.openAudit(); err != nil {
+		return err
 	}
 	a.store = state.New()
 	a.servers.store = a.store

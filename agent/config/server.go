@@ -19,6 +19,7 @@ type ServerBlock struct {
 	KeepJobsFor     *string
 	JobsSizeMax     *string
 	Backup          *BackupBlock
+	Audit           *AuditBlock
 }
 
 // Server is the part of a server.
@@ -30,6 +31,7 @@ type Server struct {
 	Kept            server.Kept   // ended jobs that stay in the state
 	JobBytesMax     int64         // of the specifications of all jobs that have not ended; 0: any
 	Backup          Backup
+	Audit           Audit
 	ForgetNodes     time.Duration // how long a node is down before it is forgotten; 0: never
 }
 
@@ -51,6 +53,7 @@ func walkServer(v visitor, b *ServerBlock, c *Config) {
 	v.rule(func(*resolver) { s.Enabled = get(b.Enabled, c.Dev) })
 	there := b.Backup != nil
 	one(v, "backup", &b.Backup, func(v visitor, b *BackupBlock) { walkBackup(v, b, &s.Backup, there) })
+	one(v, "audit", &b.Audit, func(v visitor, b *AuditBlock) { walkAudit(v, b, &s.Audit) })
 	v.setting("bootstrap_expect", number(&b.BootstrapExpect, &s.BootstrapExpect, 1).from(1, bootstrapExpectMax).refused("agent.config.expect").
 		onFlag("bootstrap-expect", "cli.flag.bootstrap_expect"))
 	v.setting("renew_grace", span(&b.LapseGrace, &s.LapseGrace, auth.LapseGraceDefault))

@@ -156,7 +156,7 @@ func (c *core) propose(r *front.Request, kind structs.CommandKind, body any) (ui
 		return 0, err
 	}
 	c.log.Info("changed by request", logkey.Method, r.Route.Name, logkey.User, r.Caller.Principal.ID,
-		logkey.TokenID, r.Caller.Token.ID, "object", r.ID, logkey.Index, index)
+		logkey.TokenID, r.Caller.Token.ID, "object", r.ID, logkey.Index, index, logkey.Request, r.Writer.Header().Get(api.HeaderRequestID))
 	return index, nil
 }
 

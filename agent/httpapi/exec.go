@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -39,6 +40,12 @@ func (h *allocationHandlers) exec(r *front.Request, alloc *structs.Allocation) e
 	return nil
 }
 
+// terminal is a websocket, and how much went through it.
+type terminal struct {
+	*websocket.Conn
+	sent, received atomic.Int64 // bytes, to the caller and from it
+}
+
 // closeReason fits an error into the close frame of a websocket.
 func closeReason(r *front.Request, err error) string {
 	const closeReasonMax = 120
@@ -58,10 +65,12 @@ func (h *allocationHandlers) execOver(valid context.Context, r *front.Request, w
 	var pumps sync.WaitGroup
 	defer pumps.Wait()
 	defer cancel()
-	err := h.execUntilEnd(ctx, cancel, &pumps, r, ws, conn, alloc)
+	term := &terminal{Conn: ws}
+	err := h.execUntilEnd(ctx, cancel, &pumps, r, term, conn, alloc)
 	if valid.Err() != nil {
 		err = context.Cause(valid)
 	}
+	r.EndTerminal(term.sent.Load(), term.received.Load(), err)
 	// Before cancel: a read that is cancelled breaks the connection, and the
 	// caller would miss the orderly end.
 	if err != nil {
@@ -71,8 +80,8 @@ func (h *allocationHandlers) execOver(valid context.Context, r *front.Request, w
 	_ = ws.Close(websocket.StatusNormalClosure, "")
 }
 
-func (h *allocationHandlers) execUntilEnd(ctx context.Context, cancel func(), pumps *sync.WaitGroup, r *front.Request, ws *websocket.Conn, conn *rpc.Conn, alloc *structs.Allocation) error {
-	start, err := readStart(ctx, ws, alloc)
+func (h *allocationHandlers) execUntilEnd(ctx context.Context, cancel func(), pumps *sync.WaitGroup, r *front.Request, ws *terminal, conn *rpc.Conn, alloc *structs.Allocation) error {
+	start, err := readStart(ctx, ws.Conn, alloc)
 	if err != nil {
 		return err
 	}
@@ -90,7 +99,7 @@ func (h *allocationHandlers) execUntilEnd(ctx context.Context, cancel func(), pu
 		defer cancel()
 		pumpUp(ctx, ws, stream)
 	})
-	pumps.Go(func() { keepAlive(ctx, ws) })
+	pumps.Go(func() { keepAlive(ctx, ws.Conn) })
 	return pumpDown(ctx, ws, stream)
 }
 
@@ -116,7 +125,7 @@ func readStart(ctx context.Context, ws *websocket.Conn, alloc *structs.Allocatio
 }
 
 // pumpUp carries what the caller says to the task.
-func pumpUp(ctx context.Context, ws *websocket.Conn, stream *rpc.ClientStream[structs.ExecUp, structs.ExecDown]) {
+func pumpUp(ctx context.Context, ws *terminal, stream *rpc.ClientStream[structs.ExecUp, structs.ExecDown]) {
 	for {
 		kind, data, err := ws.Read(ctx)
 		if err != nil {
@@ -129,6 +138,7 @@ func pumpUp(ctx context.Context, ws *websocket.Conn, stream *rpc.ClientStream[st
 				return
 			}
 		}
+		ws.received.Add(int64(len(up.Stdin)))
 		if stream.Send(up) != nil {
 			// The command's end is on its way; the caller may go on talking
 			// until it hears of it.
@@ -139,7 +149,7 @@ func pumpUp(ctx context.Context, ws *websocket.Conn, stream *rpc.ClientStream[st
 }
 
 // pumpDown carries what the command writes to the caller, and its end.
-func pumpDown(ctx context.Context, ws *websocket.Conn, stream *rpc.ClientStream[structs.ExecUp, structs.ExecDown]) error {
+func pumpDown(ctx context.Context, ws *terminal, stream *rpc.ClientStream[structs.ExecUp, structs.ExecDown]) error {
 	write := func(kind websocket.MessageType, data []byte) error {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
@@ -161,8 +171,10 @@ func pumpDown(ctx context.Context, ws *websocket.Conn, stream *rpc.ClientStream[
 			}
 			return write(websocket.MessageText, data)
 		case len(down.Stdout) > 0:
+			ws.sent.Add(int64(len(down.Stdout)))
 			err = write(websocket.MessageBinary, append([]byte{api.ExecStdout}, down.Stdout...))
 		case len(down.Stderr) > 0:
+			ws.sent.Add(int64(len(down.Stderr)))
 			err = write(websocket.MessageBinary, append([]byte{api.ExecStderr}, down.Stderr...))
 		}
 		if err != nil {

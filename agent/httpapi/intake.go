@@ -194,6 +194,7 @@ func (h *submissionHandlers) submit(r *front.Request, offer *offered) (*api.JobS
 	}
 	h.log.Debug("job submitted", logkey.JobID, id, logkey.User, r.Caller.Principal.ID, logkey.Index, index)
 	r.SetIndex(index)
+	r.Made(id)
 	return &api.JobSubmitted{JobID: id, Name: job.Name, Index: index, Warnings: admitted.warnings(r, outputProblems(kept)...)}, nil
 }
 

@@ -64,6 +64,7 @@ func (h *joinTokenHandlers) create(r *front.Request, body *api.JoinTokenRequest)
 		return nil, err
 	}
 	r.SetIndex(index)
+	r.Made(stored.ID)
 	shown := *stored
 	shown.Hash = nil
 	return &api.NewJoinToken{Token: shown, Join: token.String()}, nil

@@ -64,6 +64,7 @@ func (h *maintenanceHandlers) add(r *front.Request, body *api.MaintenanceRequest
 	if err := amend(&window, body, snapshot, now); err != nil {
 		return nil, err
 	}
+	r.Made(window.ID)
 	return h.put(r, window)
 }
 

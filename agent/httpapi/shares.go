@@ -63,6 +63,7 @@ func (h *shareHandlers) make(r *front.Request, asked *api.ShareRequest, token st
 		return nil, err
 	}
 	r.SetIndex(index)
+	r.Made(drawn.ID)
 	return &api.NewShare{Token: front.WithoutHash(drawn), Secret: secret, Path: path + secret}, nil
 }
 

@@ -75,6 +75,7 @@ func (h *tokenHandlers) create(r *front.Request, body *api.TokenRequest) (*api.N
 		return nil, err
 	}
 	r.SetIndex(index)
+	r.Made(token.ID)
 	return &api.NewToken{Token: front.WithoutHash(token), Secret: secret}, nil
 }
 
@@ -152,5 +153,6 @@ func (h *tokenHandlers) bootstrap(r *front.Request, body *api.BootstrapRequest) 
 	}
 	h.log.Warn("first management token was made", logkey.TokenID, token.ID, logkey.Addr, front.PeerKey(r.RemoteAddr))
 	r.SetIndex(index)
+	r.Made(token.ID)
 	return &api.NewToken{Token: front.WithoutHash(token), Secret: secret}, nil
 }

@@ -34,4 +34,5 @@ const (
 	Signal   = "signal"
 	Version  = "version"
 	Package  = "package"
+	Request  = "request_id"
 )

@@ -18,6 +18,7 @@ const (
 const (
 	HeaderIndex          = "X-Nomadlike-Index" // the state's index an answer was read at
 	HeaderIdempotencyKey = "Idempotency-Key"   // makes a repeated submission the same submission
+	HeaderRequestID      = "X-Request-Id"      // of an answer: the id that the audit record has of its request
 	HeaderRequestedBy    = "X-Nomadlike-Request"
 )
 

@@ -74,7 +74,7 @@ type Effect struct {
 // The endpoints of forecast routes.
 var (
 	JobsForecast = endpoint[JobRequest, JobOutlook](Route{
-		Name: "jobs.forecast", Method: http.MethodPost, Pattern: "/v1/jobs/forecast", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
+		Name: "jobs.forecast", Method: http.MethodPost, Pattern: "/v1/jobs/forecast", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody, Question: true,
 		Summary: "When would this job start? Now, about when, or never and why; for each spec; and who would have to yield",
 	})
 	JobsForecastRead = endpoint[None, JobForecast](Route{
@@ -99,7 +99,7 @@ var (
 		Summary: "How did the forecasts that were given come out?",
 	})
 	QueueWhatIf = endpoint[WhatIfRequest, Effect](Route{
-		Name: "queue.what_if", Method: http.MethodPost, Pattern: "/v1/queue/what-if", Verb: VerbWhatIf, Kind: ObjectQueue, From: FromKind,
+		Name: "queue.what_if", Method: http.MethodPost, Pattern: "/v1/queue/what-if", Verb: VerbWhatIf, Kind: ObjectQueue, From: FromKind, Question: true,
 		Summary: "Who would start earlier or later after some changes? Nothing is changed",
 	})
 )

@@ -25,19 +25,19 @@ var (
 		Summary: "Submit a job, as JSON or as a job file",
 	})
 	JobsParse = endpoint[JobRequest, JobParsed](Route{
-		Name: "jobs.parse", Method: http.MethodPost, Pattern: "/v1/jobs/parse", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
+		Name: "jobs.parse", Method: http.MethodPost, Pattern: "/v1/jobs/parse", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody, Question: true,
 		Summary: "Turn a job file into a job",
 	})
 	JobsFormat = endpoint[JobRequest, JobFormatted](Route{
-		Name: "jobs.format", Method: http.MethodPost, Pattern: "/v1/jobs/format", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
+		Name: "jobs.format", Method: http.MethodPost, Pattern: "/v1/jobs/format", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody, Question: true,
 		Summary: "Write a job as a job file, or a job file in canonical form with the changes of `set` made",
 	})
 	JobsValidate = endpoint[JobRequest, JobValidated](Route{
-		Name: "jobs.validate", Method: http.MethodPost, Pattern: "/v1/jobs/validate", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
+		Name: "jobs.validate", Method: http.MethodPost, Pattern: "/v1/jobs/validate", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody, Question: true,
 		Summary: "Check a job without submitting it; lists every problem",
 	})
 	JobsPlan = endpoint[JobRequest, JobPlan](Route{
-		Name: "jobs.plan", Method: http.MethodPost, Pattern: "/v1/jobs/plan", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
+		Name: "jobs.plan", Method: http.MethodPost, Pattern: "/v1/jobs/plan", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody, Question: true,
 		Summary: "Preview what every rank would run, and whether the job would start now",
 	})
 	JobsRead = endpoint[None, JobDetail](Route{

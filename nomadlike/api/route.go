@@ -37,6 +37,7 @@ const (
 	VerbOperatorRead  Verb = "operator-read"
 	VerbOperatorWrite Verb = "operator-write"
 	VerbSnapshot      Verb = "snapshot"
+	VerbAudit         Verb = "audit"
 )
 
 // ObjectKind says what sort of thing a request is about, in the words of the
@@ -105,6 +106,7 @@ type Route struct {
 	Response any // zero value of the JSON answer, nil for streams
 	Stream   Stream
 	Upload   bool // the body is a stream of bytes, not JSON
+	Question bool // it changes nothing, whatever its method
 	Blocking bool // takes index and wait
 	Summary  string
 }
@@ -213,7 +215,7 @@ var (
 		Query: blockingParams(), Summary: "Read one node; id, unique id prefix or name",
 	})
 	NodesAvailable = endpoint[JobRequest, Available](Route{
-		Name: "nodes.available", Method: http.MethodPost, Pattern: "/v1/nodes/available", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
+		Name: "nodes.available", Method: http.MethodPost, Pattern: "/v1/nodes/available", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody, Question: true,
 		Summary: "Which nodes could a job use, what is used of them and by whom, and how much is waited for",
 	})
 	MachinesList = endpoint[None, MachineList](Route{
@@ -409,7 +411,7 @@ var (
 		Summary: "Replace the whole state by a snapshot",
 	})
 	OperatorSnapshotInspect = endpoint[None, SnapshotMeta](Route{
-		Name: "operator.snapshot_inspect", Method: http.MethodPost, Pattern: "/v1/operator/snapshot/inspect", Verb: VerbSnapshot, Kind: ObjectCluster, From: FromKind, Upload: true,
+		Name: "operator.snapshot_inspect", Method: http.MethodPost, Pattern: "/v1/operator/snapshot/inspect", Verb: VerbSnapshot, Kind: ObjectCluster, From: FromKind, Upload: true, Question: true,
 		Summary: "Check a snapshot and tell what is in it",
 	})
 )

@@ -48,7 +48,7 @@ type Actor struct {
 type Object struct {
 	Kind    string `json:"kind,omitempty"`
 	ID      string `json:"id,omitempty"`      // empty for a kind as a whole
-	Part    string `json:"part,omitempty"`    // of a job the allocation
+	Part    string `json:"part,omitempty"`    // allocation of a job, or the link that was made to it
 	Project string `json:"project,omitempty"` // of kinds inside a project
 	Owner   string `json:"owner,omitempty"`   // user who made it
 }

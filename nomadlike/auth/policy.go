@@ -38,6 +38,7 @@ const (
 	VerbOperatorRead  Verb = "operator-read"     // members, Raft peers, configuration, metrics
 	VerbOperatorWrite Verb = "operator-write"    // change members and Raft peers, configuration
 	VerbSnapshot      Verb = "snapshot"          // save or restore the whole state
+	VerbAudit         Verb = "audit"             // read the record of who did what
 	VerbSelf          Verb = "self"              // read or revoke the very token that is used
 	VerbWall          Verb = "wall"              // see the nodes and cards that there are, without their work
 	VerbShare         Verb = "share"             // make a link that shows it to whoever has the link
@@ -148,6 +149,7 @@ var rules = [...]rule{
 	{ObjectCluster, VerbOperatorRead, no, no, no, no, global, global, no, no, no, no, no},
 	{ObjectCluster, VerbOperatorWrite, no, no, no, no, no, global, no, no, no, no, no},
 	{ObjectCluster, VerbSnapshot, no, no, no, no, no, global, no, no, no, no, no},
+	{ObjectCluster, VerbAudit, no, no, no, no, global, global, no, no, no, no, no},
 
 	{ObjectToken, VerbSelf, no, own, own, own, own, own, no, no, no, global, global},
 	{ObjectToken, VerbList, no, no, no, no, global, global, no, no, no, no, no},

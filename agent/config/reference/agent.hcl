@@ -30,6 +30,11 @@ server {
     interval = "30m"
     keep     = 96
   }
+
+  audit {
+    keep     = "730d"
+    max_size = "4GiB"
+  }
 }
 
 client {

@@ -43,7 +43,8 @@ type Request struct {
 	Rests  []structs.Rest // records that the decision to allow it rests on
 	Writer http.ResponseWriter
 
-	unhealthy bool // the answer says by its status that the agent is unhealthy
+	unhealthy bool   // the answer says by its status that the agent is unhealthy
+	trail     *trail // nil: nothing is recorded here
 }
 
 // Handler answers an authorised request. An error is rendered by front, so a
@@ -68,6 +69,7 @@ type Front struct {
 	guard    *limiter
 	sessions *Sessions // nil: nobody signs in here
 	metrics  Observer  // may be nil
+	audit    *auditor  // nil: nothing is recorded here
 	mux      *http.ServeMux
 	entries  map[string]entry // by the route's name
 
@@ -90,13 +92,14 @@ type Config struct {
 	Rest     http.Handler // serves what is outside the API
 	Callers  Callers
 	Observer Observer // may be nil
+	Audit    Recorder // of who did what; nil: nothing is recorded
 }
 
 // New makes a door without routes.
 func New(c Config) *Front {
 	f := &Front{
 		log: c.Log, now: c.Now, callers: c.Callers, hosts: newHostList(c.Hosts), guard: newLimiter(c.Limits, c.Now), sessions: newSessions(c.Now),
-		metrics: c.Observer, mux: http.NewServeMux(), bodyPatience: bodyTimeout, bodyStall: bodyStall,
+		metrics: c.Observer, audit: newAuditor(c.Audit, c.Now), mux: http.NewServeMux(), bodyPatience: bodyTimeout, bodyStall: bodyStall,
 	}
 	f.mux.Handle("/", c.Rest)
 	return f
@@ -156,9 +159,11 @@ func (f *Front) outside(fail func(*http.Request) error) http.Handler {
 // ServeHTTP checks what holds for every request, whatever its route.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
+	f.nameRequest(w)
 	defer f.recoverPanic(w, r)
 	watchBody(w, r, f.bodyStall)
 	if err := f.admit(r); err != nil {
+		f.atDoor(w, r, err)
 		f.Fail(w, r, err)
 		return
 	}
@@ -175,7 +180,7 @@ func (f *Front) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(cause) // a handler breaks off its answer on purpose
 	}
-	f.log.Error("request panicked", logkey.Method, r.Method, logkey.Path, r.URL.Path, logkey.Error, fmt.Sprint(cause), "stack", string(debug.Stack()))
+	f.log.Error("request panicked", logkey.Request, w.Header().Get(api.HeaderRequestID), logkey.Method, r.Method, logkey.Path, r.URL.Path, logkey.Error, fmt.Sprint(cause), "stack", string(debug.Stack()))
 	f.Fail(w, r, errors.New("panic"))
 }
 
@@ -217,17 +222,21 @@ func (f *Front) admit(r *http.Request) error {
 func (f *Front) serve(route api.Route, entry entry) http.Handler {
 	stream := route.Blocking || route.Stream != api.StreamNone
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		begin, told := f.now(), &statusWriter{ResponseWriter: w}
-		if err := f.answer(route, entry, told, r); err != nil {
+		begin := f.now()
+		trail := f.trailOf(&route, r, begin)
+		told := &statusWriter{ResponseWriter: w, trail: trail}
+		if err := f.answer(route, entry, told, r, trail); err != nil {
 			f.Fail(told, r, err)
 		}
+		trail.answering(w.Header(), max(told.status, http.StatusOK)) // of an answer without a byte
 		if f.metrics != nil {
 			f.metrics.Observe(route.Name, stream, max(told.status, http.StatusOK), f.now().Sub(begin))
 		}
 	})
 }
 
-func (f *Front) answer(route api.Route, entry entry, w http.ResponseWriter, r *http.Request) error {
+func (f *Front) answer(route api.Route, entry entry, w http.ResponseWriter, r *http.Request, trail *trail) (err error) {
+	defer func() { trail.failed(err) }()
 	if len(r.TransferEncoding) > 0 && !route.Upload {
 		// net/http has dropped a Content-Length beside it, and whoever stands
 		// between may have gone by that: the root of request smuggling.
@@ -244,7 +253,8 @@ func (f *Front) answer(route api.Route, entry entry, w http.ResponseWriter, r *h
 		r, done = who.session.until(r)
 		defer done()
 	}
-	req := &Request{Request: r, Route: route, Caller: who, Writer: w, ID: r.PathValue("id"), Verb: auth.Verb(route.Verb)}
+	req := &Request{Request: r, Route: route, Caller: who, Writer: w, ID: r.PathValue("id"), Verb: auth.Verb(route.Verb), trail: trail}
+	trail.of(req)
 	call := entry.open()
 	answered, err := f.decodeBody(req, call.into)
 	defer answered()
@@ -253,7 +263,7 @@ func (f *Front) answer(route api.Route, entry entry, w http.ResponseWriter, r *h
 	}
 	err = f.decide(req, call.find, entry.through(call.handle))
 	if route.Verb == api.VerbLogin && structs.CodeOf(err) == structs.CodeUnauthorized {
-		return f.wrongSecret(PeerKey(r.RemoteAddr), err)
+		return f.wrongSecret(w, PeerKey(r.RemoteAddr), err)
 	}
 	return err
 }
@@ -293,7 +303,7 @@ func (f *Front) identify(route api.Route, w http.ResponseWriter, r *http.Request
 	}
 	who, err := f.callers.Authenticate(r.Context(), secret, f.guard.patient(peer) == 0)
 	if structs.CodeOf(err) == structs.CodeUnauthorized {
-		return Caller{}, nothing, f.wrongSecret(peer, err)
+		return Caller{}, nothing, f.wrongSecret(w, peer, err)
 	}
 	if err != nil {
 		return Caller{}, nothing, err
@@ -308,9 +318,9 @@ func (f *Front) identify(route api.Route, w http.ResponseWriter, r *http.Request
 // wrongSecret counts a wrong token or secret of a peer. Only a peer that sends wrong
 // ones has to wait: an address is shared, and whoever else is behind it must
 // not be able to lock out the holder of a good token.
-func (f *Front) wrongSecret(peer string, err error) error {
+func (f *Front) wrongSecret(w http.ResponseWriter, peer string, err error) error {
 	if count := f.guard.failed(peer); count > 0 {
-		f.log.Warn("credentials refused", logkey.Addr, peer, logkey.Count, count, logkey.Reason, err)
+		f.log.Warn("credentials refused", logkey.Request, w.Header().Get(api.HeaderRequestID), logkey.Addr, peer, logkey.Count, count, logkey.Reason, err)
 	}
 	if wait := f.guard.patient(peer); wait > 0 {
 		return tooMany(structs.CodeUnauthorized, "agent.token_failures", wait)
@@ -336,19 +346,23 @@ func (f *Front) judge(r *Request, find func(*Request) (auth.Object, error)) erro
 		return err
 	}
 	r.Object = object
-	refusal := auth.Allowed(r.Caller.Principal, r.Verb, object).Err(r.Verb, object)
+	decision := auth.Allowed(r.Caller.Principal, r.Verb, object)
+	refusal := decision.Err(r.Verb, object)
 	switch {
 	case refusal == nil:
 		return nil
 	case refusal.Code == structs.CodeNotFound && r.Route.From == api.FromAllocation:
-		return auth.NotFound("allocation", r.PathValue("id"))
+		refusal = auth.NotFound("allocation", r.PathValue("id"))
 	}
+	r.refusedBy(decision.Reason, refusal)
 	return refusal
 }
 
 // May asks the policy about a second verb or another object.
 func (r *Request) May(verb auth.Verb, object auth.Object) error {
-	if err := auth.Allowed(r.Caller.Principal, verb, object).Err(verb, object); err != nil {
+	decision := auth.Allowed(r.Caller.Principal, verb, object)
+	if err := decision.Err(verb, object); err != nil {
+		r.refusedBy(decision.Reason, err)
 		return err
 	}
 	return nil
@@ -406,7 +420,7 @@ func (f *Front) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	var failure *structs.Error
 	if !errors.As(err, &failure) {
-		failure = f.internal(r, err)
+		failure = f.internal(w, r, err)
 	}
 	status := failure.Code.HTTPStatus()
 	var special *StatusError
@@ -434,11 +448,11 @@ func (f *Front) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-func (f *Front) internal(r *http.Request, err error) *structs.Error {
+func (f *Front) internal(w http.ResponseWriter, r *http.Request, err error) *structs.Error {
 	var reference [4]byte
 	rand.Read(reference[:]) // never fails
 	text := hex.EncodeToString(reference[:])
-	f.log.Error("request failed", "reference", text, logkey.Method, r.Method, logkey.Path, r.URL.Path, logkey.Error, err)
+	f.log.Error("request failed", "reference", text, logkey.Request, w.Header().Get(api.HeaderRequestID), logkey.Method, r.Method, logkey.Path, r.URL.Path, logkey.Error, err)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return structs.NewError(structs.CodeTimeout, "agent.timeout")
 	}
@@ -483,14 +497,25 @@ func AcceptedLanguage(header string) messages.Language {
 type statusWriter struct {
 	http.ResponseWriter
 	status int
+	trail  *trail // is told before the first byte; may be nil
 }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *statusWriter) WriteHeader(status int) {
-	if w.status == 0 {
+	if w.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
 		w.status = status
+		w.trail.answering(w.Header(), status)
 	}
 	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *statusWriter) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+		w.trail.answering(w.Header(), http.StatusOK)
+	}
+	return w.ResponseWriter.Write(p)
 }
 
 // Unwrap lets http.ResponseController and websockets reach the connection.

@@ -349,6 +349,7 @@ func (f *Front) signIn(r *Request, asked *api.SessionRequest) (*api.Session, err
 	if cookie, err := r.Cookie(sessionCookie); err == nil {
 		f.sessions.finish(cookie.Value)
 	}
+	r.Caller = who // for the record
 	id, expires := f.sessions.begin(secret, PeerKey(r.RemoteAddr), who.Token.ExpiresAt.Time())
 	setCookie(r.Writer, id, int(expires.Sub(f.now())/time.Second))
 	return &api.Session{Token: WithoutHash(*who.Token), ExpiresAt: structs.At(expires)}, nil
@@ -357,6 +358,12 @@ func (f *Front) signIn(r *Request, asked *api.SessionRequest) (*api.Session, err
 // signOut ends the session of the cookie, and has the browser forget it.
 func (f *Front) signOut(r *Request) (*api.SessionEnded, error) {
 	if cookie, err := r.Cookie(sessionCookie); err == nil {
+		if one := f.sessions.find(cookie.Value, PeerKey(r.RemoteAddr)); one != nil {
+			if who, err := f.callers.Authenticate(r.Context(), one.secret, false); err == nil {
+				who.session = one
+				r.Caller = who // for the record
+			}
+		}
 		f.sessions.finish(cookie.Value)
 		if f.sessions.tell != nil && Forwards(r.Request) < forwardsMax {
 			f.sessions.tell(cookie.Value)
