@@ -306,7 +306,12 @@ func TestRenewalBringsNoSecretBack(t *testing.T) {
 			}
 		})
 		both.Go(func() {
-			if err := id.UseJoinToken(&api.JoinRequest{TokenID: token.ID, Secret: token.Secret}, auth.RoleClient, time.Now()); err != nil {
+			csr, _, err := auth.NewCSR(auth.RoleClient, "another", rand.Reader)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := id.UseJoinToken(&api.JoinRequest{TokenID: token.ID, Secret: token.Secret, CSR: string(csr)}, auth.RoleClient, time.Now()); err != nil {
 				t.Error(err)
 			}
 			if err := id.forget("used-secret"); err != nil {

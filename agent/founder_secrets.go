@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -27,6 +28,7 @@ const (
 	printedServerUses = 6   // with the first one, as many servers as make sense
 	printedClientUses = 256 // machines of a first evening
 	joinsLookEvery    = 30 * time.Second
+	useRemembered     = 10 * time.Minute // for an agent whose answer was lost
 )
 
 // printedJoins are the join tokens of the first server, by the names of their
@@ -53,7 +55,8 @@ type founderSecrets struct {
 	init    *structs.ClusterInit // servers only: the cluster's record for the log
 	founder bool                 // this server made the cluster
 
-	using sync.Mutex // guards init.JoinTokens, which are used up before there is a log
+	using sync.Mutex           // guards what follows, and init.JoinTokens, which are used up before there is a log
+	uses  map[string]time.Time // by auth.JoinUse, when it was taken
 }
 
 // forget removes secrets, where people look for them and where they are kept.
@@ -173,7 +176,9 @@ func (s *founderSecrets) record() *structs.ClusterInit {
 }
 
 // UseJoinToken takes one use of a token that the founder made before there
-// was a log, and remembers it on disk before anybody is let in.
+// was a log, and remembers it on disk before anybody is let in. An agent that was
+// let in and asks again, with the same key and before this server starts again, did
+// not get its answer: that takes no use.
 func (s *founderSecrets) UseJoinToken(body *api.JoinRequest, role auth.Role, now time.Time) error {
 	s.using.Lock()
 	defer s.using.Unlock()
@@ -183,8 +188,17 @@ func (s *founderSecrets) UseJoinToken(body *api.JoinRequest, role auth.Role, now
 			stored = &s.init.JoinTokens[k]
 		}
 	}
-	if err := auth.CheckJoin(stored, body.Secret, role, now); err != nil {
-		return err
+	use, err := auth.NewJoinUse(body.TokenID, role, body.AgentID, []byte(body.CSR))
+	if err != nil {
+		return structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", err)
+	}
+	refusal := auth.CheckJoin(stored, body.Secret, role, now)
+	name := use.Name(0)
+	if at, known := s.uses[name]; known && now.Sub(at) < useRemembered && (refusal == nil || auth.IsSpentJoin(refusal)) {
+		return nil
+	}
+	if refusal != nil {
+		return refusal
 	}
 	if stored.UsesLeft == auth.JoinUsesUnlimited {
 		return nil
@@ -200,6 +214,11 @@ func (s *founderSecrets) UseJoinToken(body *api.JoinRequest, role auth.Role, now
 		stored.UsesLeft++
 		return err
 	}
+	maps.DeleteFunc(s.uses, func(_ string, at time.Time) bool { return now.Sub(at) >= useRemembered })
+	if s.uses == nil {
+		s.uses = map[string]time.Time{}
+	}
+	s.uses[name] = now
 	return nil
 }
 

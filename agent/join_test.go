@@ -1,17 +1,24 @@
 package agent
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
+	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/rpc"
@@ -106,6 +113,191 @@ func TestJoinIsRefused(t *testing.T) {
 	good.AgentID = strings.Repeat("b", 32)
 	if _, err := joiner.Join(t.Context(), good); structs.CodeOf(err) != structs.CodeUnauthorized {
 		t.Errorf("a revoked token: %v", err)
+	}
+}
+
+// A joiner whose answer is lost, after its token's only use was taken, is let in
+// when it asks again.
+func TestJoinerWhoseAnswerIsLostIsLetIn(t *testing.T) {
+	agent, admin := founder(t)
+	made, err := admin.CreateJoinToken(t.Context(), api.JoinTokenRequest{Role: "client", Uses: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := auth.ParseJoinToken(made.Join)
+	if err != nil {
+		t.Fatal(err)
+	}
+	usesLeft := func() int {
+		return agent.store.Snapshot().JoinToken(parsed.ID).UsesLeft
+	}
+	line := startDeafLine(t, agent.Addr())
+	joined := make(chan error, 1)
+	go func() { joined <- joinAtAddress(t, clientSettings(t.TempDir(), "gpu-1", nil), made.Join, line.addr) }()
+	eventually.Within(t, 10*time.Second, "use the token", func() bool { return usesLeft() == 0 })
+	close(line.cut)
+	if err := <-joined; err != nil {
+		t.Fatalf("the joiner was refused: %v", err)
+	}
+	if line.lost.Load() != 1 {
+		t.Errorf("%d answers were lost, want 1: the test tests nothing", line.lost.Load())
+	}
+	if err := joinAtAddress(t, clientSettings(t.TempDir(), "gpu-2", nil), made.Join, agent.Addr()); structs.CodeOf(err) != structs.CodeUnauthorized {
+		t.Errorf("another agent with the used token: %v", err)
+	}
+}
+
+// deafLine passes connections on to a server, but loses the answer to the first
+// one on which something is asked.
+type deafLine struct {
+	addr string
+	cut  chan struct{} // closed when the connection whose answer is lost may end
+	lost atomic.Int32
+}
+
+func startDeafLine(t *testing.T, server string) *deafLine {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := &deafLine{addr: listener.Addr().String(), cut: make(chan struct{})}
+	var passing sync.WaitGroup
+	t.Cleanup(func() {
+		_ = listener.Close()
+		passing.Wait()
+	})
+	var deaf atomic.Bool // of the answers to the second connection: the first one asks for the CA
+	passing.Go(func() {
+		for k := 0; ; k++ {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("tcp", server)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			passing.Go(func() {
+				defer to.Close()
+				buffer, asked := make([]byte, 32<<10), 0
+				for {
+					n, err := from.Read(buffer)
+					if err != nil {
+						return
+					}
+					// The handshake's first message is answered; what comes behind has the request.
+					if asked++; k == 1 && asked == 2 {
+						deaf.Store(true)
+					}
+					if _, err := to.Write(buffer[:n]); err != nil {
+						return
+					}
+				}
+			})
+			passing.Go(func() {
+				defer from.Close()
+				buffer := make([]byte, 32<<10)
+				for {
+					n, err := to.Read(buffer)
+					if k == 1 && deaf.Load() {
+						<-line.cut
+						line.lost.Add(1)
+						return
+					}
+					if err != nil {
+						return
+					}
+					if _, err := from.Write(buffer[:n]); err != nil {
+						return
+					}
+				}
+			})
+		}
+	})
+	return line
+}
+
+// What was not answered is asked again; a refusal, and what is wrong on this
+// machine, ends the agent.
+func TestJoinerWaitsForAnAnswerOnly(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want bool
+	}{
+		{structs.NewError(structs.CodeUnavailable, "server.no_ca"), true},
+		{structs.NewError(structs.CodeTimeout, "server.outcome_unknown"), true},
+		{fmt.Errorf("ask 10.0.0.1:4646: %w", context.DeadlineExceeded), true},
+		{fmt.Errorf("read answer of POST /v1/join: %w", io.ErrUnexpectedEOF), true},
+		{fmt.Errorf("read answer of POST /v1/join: %w", &net.OpError{Op: "read", Err: syscall.ECONNRESET}), true},
+		{structs.NewError(structs.CodeUnauthorized, "auth.join_used_up", "id", "1").Because(context.DeadlineExceeded), false},
+		{&os.PathError{Op: "write", Path: "agent.pem", Err: syscall.ENOSPC}, false},
+		{errors.New("read certificate from server: it is of another agent"), false},
+	} {
+		if got := isUnanswered(test.err); got != test.want {
+			t.Errorf("%v: asked again %v, want %v", test.err, got, test.want)
+		}
+	}
+}
+
+// The founder answers again, too, before there is a log: with one use left, and
+// also once there is none.
+func TestFounderAnswersAgain(t *testing.T) {
+	dir := t.TempDir()
+	founded, err := foundCluster(config.Config{DataDir: dir, Name: "server-0", Advertise: "127.0.0.1"}, "127.0.0.1:4646", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed, err := os.ReadFile(filepath.Join(dir, identityDir, joinServer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := auth.ParseJoinToken(strings.TrimSpace(string(printed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(id string, csr []byte, now time.Time) string {
+		err := founded.UseJoinToken(&api.JoinRequest{TokenID: token.ID, Secret: token.Secret, AgentID: id, CSR: string(csr)}, auth.RoleServer, now)
+		if refused := new(structs.Error); errors.As(err, &refused) {
+			return refused.ID
+		}
+		return ""
+	}
+	key := func() []byte {
+		csr, _, err := auth.NewCSR(auth.RoleServer, "one", rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return csr
+	}
+	now, first := time.Now(), key()
+	for k := range printedServerUses {
+		csr := first
+		if k > 0 {
+			csr = key()
+		}
+		for range 2 {
+			if got := ask("one", csr, now); got != "" {
+				t.Fatalf("agent %d: %s", k, got)
+			}
+		}
+	}
+	for _, step := range []struct {
+		name string
+		id   string
+		csr  []byte
+		at   time.Duration
+		want string
+	}{
+		{"the first one again", "one", first, 9 * time.Minute, ""},
+		{"another id", "two", first, 9 * time.Minute, "auth.join_used_up"},
+		{"another key", "one", key(), 9 * time.Minute, "auth.join_used_up"},
+		{"the first one after ten minutes", "one", first, 10 * time.Minute, "auth.join_used_up"},
+	} {
+		if got := ask(step.id, step.csr, now.Add(step.at)); got != step.want {
+			t.Errorf("%s: %q, want %q", step.name, got, step.want)
+		}
 	}
 }
 

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"slices"
 	"time"
@@ -29,15 +31,17 @@ const (
 // joinCluster makes this agent a member: it dials the servers that the join
 // token and the configuration name, pins the CA, tells the secret, and keeps
 // the certificate that it gets. It tries until ctx ends, unless a server
-// refuses it.
+// refuses it, always with the same key: a server that let it in and whose answer
+// was lost knows it by that.
 func joinCluster(ctx context.Context, config config.Config, log *slog.Logger) (*identity, []string, error) {
 	addresses := joinAddresses(config)
 	if len(addresses) == 0 {
 		return nil, nil, structs.NewError(structs.CodeInvalid, "agent.refuse.no_address")
 	}
+	asked := joiner{config: config}
 	for wait := joinRetryFirst; ; wait = min(2*wait, joinRetryMax) {
 		for _, addr := range addresses {
-			id, servers, err := joinAt(ctx, config, addr)
+			id, servers, err := asked.joinAt(ctx, addr)
 			if err == nil {
 				log.Info("joined cluster", "cluster", id.credentials.Self.Cluster, logkey.Addr, addr, "id", id.credentials.Self.ID)
 				return id, servers, nil
@@ -45,12 +49,10 @@ func joinCluster(ctx context.Context, config config.Config, log *slog.Logger) (*
 			if ctx.Err() != nil {
 				return nil, nil, fmt.Errorf("join cluster: %w", ctx.Err())
 			}
-			switch structs.CodeOf(err) {
-			case structs.CodeUnavailable, structs.CodeTimeout:
-				log.Info("waiting for a server to join", logkey.Addr, addr, logkey.Error, err)
-			default:
+			if !isUnanswered(err) {
 				return nil, nil, structs.NewError(structs.CodeOf(err), "agent.refuse.joined", "address", addr, "reason", err).Because(err)
 			}
+			log.Info("waiting for a server to join", logkey.Addr, addr, logkey.Error, err)
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -60,6 +62,17 @@ func joinCluster(ctx context.Context, config config.Config, log *slog.Logger) (*
 		case <-timer.C:
 		}
 	}
+}
+
+// isUnanswered reports whether an attempt failed for want of an answer: of a
+// server that is away or has no leader, or whose answer came late or in part.
+func isUnanswered(err error) bool {
+	var told *structs.Error
+	if errors.As(err, &told) {
+		return told.Code == structs.CodeUnavailable || told.Code == structs.CodeTimeout
+	}
+	var network *net.OpError
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network)
 }
 
 // joinAddresses lists where to join, without repetitions.
@@ -76,10 +89,43 @@ func joinAddresses(config config.Config) []string {
 	return addresses
 }
 
-func joinAt(ctx context.Context, config config.Config, addr string) (*identity, []string, error) {
+// joiner is an agent on its way into a cluster.
+type joiner struct {
+	config config.Config
+
+	agentID  string // "" until the first server was found that could be told
+	csr, key []byte // of that id, PEM
+}
+
+// prepare makes the joiner's id and key, once. A server has its id of its data
+// directory, which is of one cluster.
+func (j *joiner) prepare(role auth.Role, cluster string) error {
+	agentID := j.agentID
+	if role == auth.RoleServer {
+		raft, err := consensus.EnsureIdentity(filepath.Join(j.config.DataDir, serverDir), cluster)
+		if err != nil {
+			return err
+		}
+		agentID = raft.ServerID
+	} else if agentID == "" {
+		agentID = randomHex()
+	}
+	if agentID == j.agentID {
+		return nil
+	}
+	csr, key, err := auth.NewCSR(role, agentID, rand.Reader)
+	if err != nil {
+		return err
+	}
+	j.agentID, j.csr, j.key = agentID, csr, key
+	return nil
+}
+
+// joinAt asks one server.
+func (j *joiner) joinAt(ctx context.Context, addr string) (*identity, []string, error) {
 	ctx, cancel := context.WithTimeout(ctx, joinAttempt)
 	defer cancel()
-	token := config.JoinToken
+	config, token := j.config, j.config.JoinToken
 	caPEM, err := api.FetchCA(ctx, addr, token.Fingerprint)
 	if err != nil {
 		return nil, nil, err
@@ -88,17 +134,11 @@ func joinAt(ctx context.Context, config config.Config, addr string) (*identity, 
 	if err != nil {
 		return nil, nil, err
 	}
-	role, agentID := auth.RoleClient, randomHex()
+	role := auth.RoleClient
 	if config.Server.Enabled {
 		role = auth.RoleServer
-		raft, err := consensus.EnsureIdentity(filepath.Join(config.DataDir, serverDir), trust.Cluster)
-		if err != nil {
-			return nil, nil, err
-		}
-		agentID = raft.ServerID
 	}
-	csr, key, err := auth.NewCSR(role, agentID, rand.Reader)
-	if err != nil {
+	if err := j.prepare(role, trust.Cluster); err != nil {
 		return nil, nil, err
 	}
 	client, err := api.New(api.Config{Address: addr, CAFingerprint: token.Fingerprint, RetryFor: -1})
@@ -107,7 +147,7 @@ func joinAt(ctx context.Context, config config.Config, addr string) (*identity, 
 	}
 	defer client.Close()
 	joined, err := client.Join(ctx, api.JoinRequest{
-		TokenID: token.ID, Secret: token.Secret, Role: string(role), AgentID: agentID, Name: config.Name, CSR: string(csr),
+		TokenID: token.ID, Secret: token.Secret, Role: string(role), AgentID: j.agentID, Name: config.Name, CSR: string(j.csr),
 	})
 	if err != nil {
 		return nil, nil, err
@@ -115,7 +155,7 @@ func joinAt(ctx context.Context, config config.Config, addr string) (*identity, 
 	if joined.CA != "" { // all that are trusted while one takes another's place
 		caPEM = []byte(joined.CA)
 	}
-	id, err := saveJoined(config.DataDir, joined, caPEM, key, auth.Identity{Cluster: trust.Cluster, Role: role, ID: agentID})
+	id, err := saveJoined(config.DataDir, joined, caPEM, j.key, auth.Identity{Cluster: trust.Cluster, Role: role, ID: j.agentID})
 	return id, joined.Servers, err
 }
 

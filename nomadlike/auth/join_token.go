@@ -1,6 +1,8 @@
 package auth
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -158,4 +160,37 @@ func CheckJoin(stored *structs.JoinToken, secret string, role Role, now time.Tim
 		return structs.NewError(structs.CodeForbidden, "auth.join_role", "id", stored.ID, "role", string(role))
 	}
 	return nil
+}
+
+// IsSpentJoin reports whether a refusal of CheckJoin is of a token that let
+// agents in until it was used up or over: the secret was right.
+func IsSpentJoin(refusal *structs.Error) bool {
+	return refusal.ID == "auth.join_used_up" || refusal.ID == "auth.join_expired"
+}
+
+// JoinUse is the use of a join token by one agent with one key. Who asks again
+// with all three is the same agent, which did not get its answer.
+type JoinUse struct {
+	hash [sha256.Size]byte
+}
+
+// NewJoinUse reads the key of a request for a certificate, which proves that
+// whoever asks holds it.
+func NewJoinUse(tokenID string, role Role, agentID string, csrPEM []byte) (*JoinUse, error) {
+	csr, err := ParseCSR(csrPEM)
+	if err != nil {
+		return nil, err
+	}
+	use := sha256.New()
+	for _, part := range [][]byte{[]byte(tokenID), []byte(role), []byte(agentID), csr.RawSubjectPublicKeyInfo} {
+		sum := sha256.Sum256(part) // of one length, so that no two uses look alike
+		use.Write(sum[:])
+	}
+	return &JoinUse{[sha256.Size]byte(use.Sum(nil))}, nil
+}
+
+// Name names the use in one span of time, for the log: 64 characters.
+func (u *JoinUse) Name(span int64) string {
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64(u.hash[:], uint64(span)))
+	return hex.EncodeToString(sum[:])
 }

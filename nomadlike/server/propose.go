@@ -50,12 +50,30 @@ func (p *proposals) Submit(ctx context.Context, kind structs.CommandKind, by str
 // its reason. While a server of an older protocol may have to apply it, the
 // command goes without its guard, which that server would not understand.
 func (p *proposals) SubmitGuarded(ctx context.Context, guard structs.Guard, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error) {
+	once, err := p.once(kind)
+	if err != nil {
+		return structs.ApplyResult{}, 0, err
+	}
+	return p.submit(ctx, guard, once, kind, by, body)
+}
+
+// SubmitOnce is Submit of a command that counts once by a name which whoever asks
+// again says again; at most structs.OnceMax bytes. While a server of an older
+// protocol may have to apply it, the command goes without its name.
+func (p *proposals) SubmitOnce(ctx context.Context, name string, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error) {
+	if lowest, _ := p.config.Lowest(); lowest < wire.ProtocolOnce {
+		name = ""
+	}
+	return p.submit(ctx, structs.Guard{}, name, kind, by, body)
+}
+
+func (p *proposals) submit(ctx context.Context, guard structs.Guard, once string, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error) {
 	p.writing.Add(1)
 	defer p.writing.Add(-1)
 	if err := p.understood(kind, body); err != nil {
 		return structs.ApplyResult{}, 0, err
 	}
-	command, err := p.encode(guard, kind, by, body)
+	command, err := p.encode(guard, once, kind, by, body)
 	if err != nil {
 		return structs.ApplyResult{}, 0, structs.NewError(structs.CodeTooLarge, "server.command_too_large").Because(err)
 	}
@@ -78,7 +96,7 @@ func (p *proposals) SubmitGuarded(ctx context.Context, guard structs.Guard, kind
 		switch structs.CodeOf(err) {
 		case structs.CodeUnavailable:
 		case structs.CodeTimeout:
-			if unknown = true; !repeatable(kind) {
+			if unknown = true; once == "" && !repeatable(kind) {
 				return structs.ApplyResult{}, 0, err
 			}
 		default:
@@ -94,12 +112,8 @@ func (p *proposals) SubmitGuarded(ctx context.Context, guard structs.Guard, kind
 }
 
 // encode makes the entry of a command, with its guard where there is one, and
-// with a name by which it counts once where it may be tried again.
-func (p *proposals) encode(guard structs.Guard, kind structs.CommandKind, by string, body any) ([]byte, error) {
-	once, err := p.once(kind)
-	if err != nil {
-		return nil, err
-	}
+// with the name by which it counts once where there is one.
+func (p *proposals) encode(guard structs.Guard, once string, kind structs.CommandKind, by string, body any) ([]byte, error) {
 	if once == "" && guard.IsZero() || p.config.Protocol() < wire.ProtocolGuards {
 		return wire.EncodeCommand(kind, p.config.now(), by, body)
 	}

@@ -238,6 +238,13 @@ func (s *Snapshot) JobOfKey(user, key string) (string, bool) {
 	return row.JobID, true
 }
 
+// CountedOnce reports whether a command that counts once by this name was applied,
+// and is among the newest IdempotencyKeysMax keys.
+func (s *Snapshot) CountedOnce(name string) bool {
+	_, ok := first[*keyRow](s.db, tableIdempotency, indexID, []byte(onceKey(name)))
+	return ok
+}
+
 // Subjob returns one subjob of a job, nil when there is none.
 func (s *Snapshot) Subjob(jobID string, subjob int) *structs.Subjob {
 	row, ok := first[*subjobRow](s.db, tableSubjobs, indexID, subjobKey(jobID, subjob))
