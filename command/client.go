@@ -31,6 +31,7 @@ func (env *Env) connect(flags connectionFlags) (*api.Client, error) {
 		Token:    firstOf(*flags.token, env.Getenv("NOMADLIKE_TOKEN"), remembered.Token),
 		CAPEM:    []byte(remembered.CA),
 		Language: string(env.Language),
+		Project:  firstOf(*flags.project, env.Getenv("NOMADLIKE_PROJECT"), remembered.Project),
 		RetryFor: retryFor,
 	}
 	pem, err := env.caFile(flags)

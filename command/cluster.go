@@ -79,12 +79,13 @@ func eventStream(set *flag.FlagSet) func(*Env, []string) error {
 	set.Uint64Var(&filter.Index, "index", 0, "cli.flag.index")
 	cursor := set.String("cursor", "", "cli.flag.cursor")
 	set.StringVar(&filter.JobID, "job", "", "cli.flag.job")
-	set.StringVar(&filter.Project, "project", "", "cli.flag.project")
+	connection.means(set, "cli.flag.project")
 	topics := set.String("topic", "", "cli.flag.topic")
 	return func(env *Env, args []string) error {
 		if err := none(args); err != nil {
 			return err
 		}
+		filter.Project = *connection.project
 		if *topics != "" {
 			filter.Topics = strings.Split(*topics, ",")
 		}

@@ -93,6 +93,7 @@ func verbs() []verb {
 	all = append(all, deviceVerbs()...)
 	all = append(all, clusterVerbs()...)
 	all = append(all, keyVerbs()...)
+	all = append(all, userVerbs()...)
 	all = append(all, tokenVerbs()...)
 	all = append(all, shareVerbs()...)
 	all = append(all, simVerbs()...)

@@ -189,6 +189,13 @@ type connectionFlags struct {
 	address *string
 	token   *string
 	caCert  *string
+	project *string // that requests act in
+}
+
+// means says what -project is for where that is more than to act in it. The flag is
+// one of every verb that asks the cluster.
+func (f connectionFlags) means(set *flag.FlagSet, usage string) {
+	set.Lookup("project").Usage = usage
 }
 
 func declareConnection(set *flag.FlagSet) connectionFlags {
@@ -196,5 +203,6 @@ func declareConnection(set *flag.FlagSet) connectionFlags {
 		address: set.String("address", "", "cli.flag.address"),
 		token:   set.String("token", "", "cli.flag.token"),
 		caCert:  set.String("ca-cert", "", "cli.flag.ca_cert"),
+		project: set.String("project", "", "cli.flag.acting"),
 	}
 }

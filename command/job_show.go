@@ -15,7 +15,7 @@ func jobList(set *flag.FlagSet) func(*Env, []string) error {
 	connection, output := declareConnection(set), declareOutput(set)
 	filter := api.JobFilter{}
 	set.StringVar(&filter.Name, "name", "", "cli.flag.name")
-	set.StringVar(&filter.Project, "project", "", "cli.flag.project")
+	connection.means(set, "cli.flag.project")
 	set.StringVar(&filter.User, "user", "", "cli.flag.user")
 	set.StringVar(&filter.Code, "code", "", "cli.flag.code")
 	set.StringVar(&filter.Spec, "spec", "", "cli.flag.spec")
@@ -29,7 +29,7 @@ func jobList(set *flag.FlagSet) func(*Env, []string) error {
 		if err := none(args); err != nil {
 			return err
 		}
-		filter.State = structs.JobState(*state)
+		filter.State, filter.Project = structs.JobState(*state), *connection.project
 		if filter.State != "" && !slices.Contains(structs.JobStates(), filter.State) {
 			return usagef("cli.bad_state", "value", safe(*state), "known", joined(structs.JobStates()))
 		}

@@ -353,8 +353,13 @@ func (env *Env) printProject(p *api.ProjectDetail) {
 	if p.Project.Description != "" {
 		fields.row(env.text("cli.col.description"), safe(p.Project.Description))
 	}
-	if len(p.Project.Members) > 0 {
-		fields.row(env.text("cli.col.members"), safe(strings.Join(p.Project.Members, " ")))
+	for _, list := range []struct {
+		id    string
+		names []string
+	}{{"cli.col.admins", p.Project.Admins}, {"cli.col.members", p.Project.Members}, {"cli.col.viewers", p.Project.Viewers}} {
+		if len(list.names) > 0 {
+			fields.row(env.text(list.id), safe(strings.Join(list.names, " ")))
+		}
 	}
 	if p.Project.Weight > 0 {
 		fields.row(env.text("cli.col.weight"), cores(p.Project.Weight))

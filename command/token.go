@@ -60,10 +60,11 @@ func login(set *flag.FlagSet) func(*Env, []string) error {
 		if remembered.CA == "" {
 			return structs.NewError(structs.CodeInvalid, "cli.no_ca")
 		}
+		remembered.Project = *connection.project // that of whoever signed in before is not theirs
 		if remembered.Token, err = env.tokenFor(connection, args, remembered.Token); err != nil {
 			return err
 		}
-		client, err := api.New(api.Config{Address: remembered.Address, CAPEM: []byte(remembered.CA), Token: remembered.Token, Language: string(env.Language)})
+		client, err := api.New(api.Config{Address: remembered.Address, CAPEM: []byte(remembered.CA), Token: remembered.Token, Language: string(env.Language), Project: remembered.Project})
 		if err != nil {
 			return err
 		}
@@ -188,7 +189,7 @@ func tokenCreate(set *flag.FlagSet) func(*Env, []string) error {
 	request := api.TokenRequest{}
 	set.StringVar(&request.Name, "name", "", "cli.flag.token_name")
 	set.StringVar(&request.Role, "role", "user", "cli.flag.token_role")
-	set.StringVar(&request.Project, "project", "", "cli.flag.token_project")
+	connection.means(set, "cli.flag.token_project")
 	set.StringVar(&request.User, "user", "", "cli.flag.token_user")
 	ttl := declareSpan(set, "ttl", 0, "cli.flag.ttl")
 	return func(env *Env, args []string) error {
@@ -200,7 +201,7 @@ func tokenCreate(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		defer client.Close()
-		request.TTL = ttl.value
+		request.TTL, request.Project = ttl.value, *connection.project
 		created, err := client.CreateToken(env.Context, request)
 		if err != nil {
 			return err

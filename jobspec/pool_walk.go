@@ -58,6 +58,8 @@ func walkProject(v visitor, project *structs.Project) {
 	v.label("name", &project.Name, false)
 	v.argument("description", text(&project.Description))
 	v.argument("members", words(&project.Members))
+	v.argument("admins", words(&project.Admins))
+	v.argument("viewers", words(&project.Viewers))
 	v.argument("weight", fraction(&project.Weight, 0))
 	v.argument("urgent_limit", wholeOrNone(&project.UrgentLimit))
 	every(v, "quota", &project.Quotas, func(v visitor, q *structs.Quota) {

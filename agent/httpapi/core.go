@@ -9,6 +9,7 @@ import (
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
@@ -24,14 +25,14 @@ type core struct {
 }
 
 // whileValid returns a context for answers that stay open: it ends when the
-// caller's token does, or when the agent stops. The second value ends the
-// watch.
+// caller's token does or grants something else, or when the agent stops. The second
+// value ends the watch.
 func (c *core) whileValid(r *front.Request) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		cancel(c.awaitEnd(ctx, r.Caller.Token))
+		cancel(c.awaitEnd(ctx, &r.Caller))
 	}()
 	return ctx, func() {
 		cancel(context.Canceled)
@@ -39,20 +40,31 @@ func (c *core) whileValid(r *front.Request) (context.Context, context.CancelFunc
 	}
 }
 
-// awaitEnd returns when the token is gone or over, the agent stops, or ctx
-// ends; and why.
-func (c *core) awaitEnd(ctx context.Context, token *structs.Token) error {
+// awaitEnd returns when the caller's token is gone or over, when the caller may not
+// do any more what it may do now, when the agent stops, or when ctx ends; and why.
+func (c *core) awaitEnd(ctx context.Context, caller *front.Caller) error {
 	revoked := structs.NewError(structs.CodeUnauthorized, "agent.token_revoked")
 	var over <-chan time.Time
-	if token.ExpiresAt != 0 {
-		timer := time.NewTimer(token.ExpiresAt.Time().Sub(c.now()))
+	if expires := caller.Token.ExpiresAt; expires != 0 {
+		timer := time.NewTimer(expires.Time().Sub(c.now()))
 		defer timer.Stop()
 		over = timer.C
 	}
 	for {
 		snapshot := c.store.Snapshot()
-		if snapshot.Token(token.ID) == nil {
+		token := snapshot.Token(caller.Token.ID)
+		if token == nil {
 			return revoked
+		}
+		switch standing, refusal := auth.Stand(snapshot, token, caller.Named(), c.now()); {
+		case refusal != nil:
+			return refusal
+		case standing.Principal != caller.Principal:
+			return structs.NewError(structs.CodeUnauthorized, "agent.rights_changed")
+		}
+		var user, project <-chan struct{} // never closed for programs
+		if token.User != "" {
+			user, project = snapshot.WatchUser(token.User), snapshot.WatchProject(caller.Standing.Project)
 		}
 		select {
 		case <-ctx.Done():
@@ -62,6 +74,8 @@ func (c *core) awaitEnd(ctx context.Context, token *structs.Token) error {
 		case <-over:
 			return revoked
 		case <-snapshot.WatchToken(token.ID):
+		case <-user:
+		case <-project:
 		}
 	}
 }

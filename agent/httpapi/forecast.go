@@ -366,7 +366,7 @@ func (h *forecastHandlers) whatIf(r *front.Request, body *api.WhatIfRequest) (*a
 		}
 	}
 	var out api.Effect
-	err = h.preview(r, r.Caller.Principal.Project, func(futures *forecast.Futures) (err error) {
+	err = h.preview(r, r.Caller.Standing.Project, func(futures *forecast.Futures) (err error) {
 		out.Effect, err = futures.WhatIf(changes)
 		return err
 	})
@@ -415,9 +415,8 @@ func (h *forecastHandlers) checkChange(r *front.Request, snapshot *state.Snapsho
 	if change.Job == nil {
 		return nil
 	}
-	own := r.Caller.Principal.Project
-	change.Job.Project = cmp.Or(change.Job.Project, own, structs.DefaultProject)
-	if own != "" && change.Job.Project != own {
+	change.Job.Project = cmp.Or(change.Job.Project, r.Caller.Standing.Project)
+	if !mayReadProject(r, change.Job.Project) {
 		return auth.NotFound(auth.ObjectProject, change.Job.Project)
 	}
 	admitted, failure := h.admit(change.Job)
@@ -430,14 +429,18 @@ func (h *forecastHandlers) checkChange(r *front.Request, snapshot *state.Snapsho
 	return nil
 }
 
+func mayReadProject(r *front.Request, project string) bool {
+	object := auth.Object{Kind: auth.ObjectProject, Project: project, ID: project}
+	return auth.Allowed(r.Caller.Principal, auth.VerbRead, object).Allow
+}
+
 // checkQuota finds the project that a change gives quotas, and looks at these as when an
 // administrator gives them.
 func checkQuota(r *front.Request, snapshot *state.Snapshot, change *outlook.Change) error {
-	own := r.Caller.Principal.Project
-	if change.Project = cmp.Or(change.Project, own, structs.DefaultProject); own != "" && change.Project != own {
+	if change.Project = cmp.Or(change.Project, r.Caller.Standing.Project); !mayReadProject(r, change.Project) {
 		return auth.NotFound(auth.ObjectProject, change.Project)
 	}
-	known := own != "" || snapshot.Project(change.Project) != nil || snapshot.ProjectUsage(change.Project) != nil
+	known := change.Project == r.Caller.Principal.Project || snapshot.Project(change.Project) != nil || snapshot.ProjectUsage(change.Project) != nil
 	for job := range snapshot.Queue() {
 		known = known || job.Project == change.Project
 	}

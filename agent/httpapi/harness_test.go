@@ -23,7 +23,14 @@ type harness struct {
 	members *FakeMembership
 	admin   *api.Client
 	door    http.Handler
-	nodes   int // registered
+	nodes   int              // registered
+	socket  *httptest.Server // nil: the door is called as it is
+}
+
+// overSockets has answers come as they are written, for streams.
+func (h *harness) overSockets() {
+	h.socket = httptest.NewServer(h.door)
+	h.t.Cleanup(h.socket.Close)
 }
 
 // signer is an authority that nobody asks anything.
@@ -65,6 +72,11 @@ func newHarness(t *testing.T) *harness {
 
 // RoundTrip implements http.RoundTripper: the door answers at once.
 func (h *harness) RoundTrip(r *http.Request) (*http.Response, error) {
+	if h.socket != nil {
+		plain := r.Clone(r.Context())
+		plain.URL.Scheme, plain.URL.Host = "http", h.socket.Listener.Addr().String()
+		return h.socket.Client().Transport.RoundTrip(plain)
+	}
 	body := r.Body
 	if body == nil {
 		body = http.NoBody

@@ -50,10 +50,7 @@ type admission struct {
 // text is parsed.
 func (h *submissionHandlers) offer(r *front.Request, body *api.JobRequest) (*offered, auth.Object, error) {
 	principal := r.Caller.Principal
-	own := principal.Project
-	if own == "" {
-		own = structs.DefaultProject
-	}
+	own := r.Caller.Standing.Project
 	object := auth.Object{Kind: auth.ObjectJob, Project: own, Owner: principal.ID}
 	submits := auth.Allowed(principal, auth.Verb(r.Route.Verb), object).Allow
 	if !submits && !auth.Allowed(principal, auth.VerbVIP, object).Allow {

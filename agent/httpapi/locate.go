@@ -33,6 +33,10 @@ func (f finders) token() front.Finder[*structs.Token] {
 	return found(f.core, api.FromToken, locateToken)
 }
 
+func (f finders) user() front.Finder[*structs.User] {
+	return found(f.core, api.FromUser, locateUser)
+}
+
 // caller finds the caller's own token, nil for one without.
 func (finders) caller() front.Finder[*structs.Token] {
 	return front.Finder[*structs.Token]{From: api.FromCaller, Find: func(r *front.Request) (*structs.Token, auth.Object, error) {
@@ -54,7 +58,7 @@ func found[Found any](c *core, from api.Source, locate func(*front.Request, *sta
 		if err := c.refresh(r); err != nil {
 			return none, auth.Object{}, err
 		}
-		if !front.PlausibleID(r.ID) {
+		if from == api.FromUser && structs.UserNameProblem(r.ID) != "" || from != api.FromUser && !front.PlausibleID(r.ID) {
 			return none, auth.Object{}, auth.NotFound(kind, r.ID)
 		}
 		return locate(r, c.store.Snapshot())
@@ -122,10 +126,10 @@ func searchJob(r *front.Request, id string, snapshot *state.Snapshot) (state.Job
 	return state.JobView{}, ambiguous(id, ids)
 }
 
-// jobsNamed returns the newest job of a name in the caller's project, or in
-// each project for callers of the whole cluster.
+// jobsNamed returns the newest job of a name in the project that the request acts
+// in, or in each project for callers of the whole cluster that name none.
 func jobsNamed(r *front.Request, id string, snapshot *state.Snapshot, readable func(state.JobView) bool) []state.JobView {
-	if project := r.Caller.Principal.Project; project != "" {
+	if project := r.Caller.Standing.Project; r.Caller.Principal.Project != "" || r.Caller.Standing.Named {
 		if view, ok := snapshot.JobNamed(project, id); ok && readable(view) {
 			return []state.JobView{view}
 		}

@@ -96,6 +96,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		pools:       poolHandlers{all},
 		maintenance: maintenanceHandlers{core: all, futures: c.Replica, rand: c.Rand},
 		projects:    projectHandlers{core: all, boards: c.Replica},
+		users:       userHandlers{core: all},
 		tokens:      tokenHandlers{core: all, setup: c.Replica, rand: c.Rand, done: c.Authority.SetupDone},
 		shares:      shareHandlers{core: all, rand: c.Rand},
 		joinTokens:  joinTokenHandlers{core: all, rand: c.Rand, addr: c.Addr, ca: func() string { return c.Keys.CurrentKey(structs.KeyCA) }},

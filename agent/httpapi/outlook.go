@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -73,7 +72,7 @@ func (h *outlookHandlers) read(r *front.Request) (*api.Outlook, error) {
 		}
 		out.Pools = slices.DeleteFunc(slices.Clone(out.Pools), func(p outlook.PoolLoad) bool { return p.Pool != pool })
 	}
-	project := cmp.Or(r.Caller.Principal.Project, structs.DefaultProject)
+	project := r.Caller.Standing.Project
 	if out.CouldStart, err = h.couldStart(r.Context(), snapshot, pool, project); err != nil {
 		out.CouldStart = nil
 	}

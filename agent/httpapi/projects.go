@@ -36,8 +36,7 @@ func (h *projectHandlers) list(r *front.Request) (*api.ProjectList, error) {
 	}
 	out := api.ProjectList{Projects: []api.ProjectDetail{}}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		object := auth.Object{Kind: auth.ObjectProject, Project: name, ID: name}
-		if auth.Allowed(r.Caller.Principal, auth.VerbRead, object).Allow {
+		if mayReadProject(r, name) || isMember(r, snapshot, name) {
 			out.Projects = append(out.Projects, projectDetail(snapshot, name))
 		}
 	}
@@ -94,7 +93,7 @@ func (h *projectHandlers) read(r *front.Request) (*api.ProjectDetail, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := r.Caller.Principal.Project == r.ID // it exists, or there were no token for it
+	own := r.Caller.Standing.Project == r.ID // it exists, or there were no token for it
 	if snapshot.Project(r.ID) == nil && snapshot.ProjectUsage(r.ID) == nil && !own {
 		return nil, auth.NotFound(auth.ObjectProject, r.ID)
 	}
@@ -160,7 +159,7 @@ func (h *projectHandlers) put(r *front.Request, body *structs.Project) (*api.Cha
 // sameBounds reports whether two records differ in nothing but what a project's
 // own administrators may change.
 func sameBounds(a, b structs.Project) bool {
-	a.Description, a.Members, a.CreateIndex, a.ModifyIndex = b.Description, b.Members, b.CreateIndex, b.ModifyIndex
+	a.Description, a.Members, a.Admins, a.Viewers, a.CreateIndex, a.ModifyIndex = b.Description, b.Members, b.Admins, b.Viewers, b.CreateIndex, b.ModifyIndex
 	return reflect.DeepEqual(a, b)
 }
 

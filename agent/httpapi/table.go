@@ -22,6 +22,7 @@ type endpoints struct {
 	pools       poolHandlers
 	maintenance maintenanceHandlers
 	projects    projectHandlers
+	users       userHandlers
 	tokens      tokenHandlers
 	shares      shareHandlers
 	joinTokens  joinTokenHandlers
@@ -40,7 +41,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	t := front.NewTable()
 	leader := t.Through(onLeader)
 	jobs, allocs, nodes := front.About(t, e.find.job()), front.About(t, e.find.allocation()), front.About(t, e.find.node())
-	tokens, caller := front.About(t, e.find.token()), front.About(t, e.find.caller())
+	tokens, caller, users := front.About(t, e.find.token()), front.About(t, e.find.caller()), front.About(t, e.find.user())
 	front.Read(t, api.JobsList, e.jobs.list)
 	front.WriteOf(jobs, api.JobsShare, e.shares.job)
 	front.ReadOf(jobs, api.JobsShares, e.shares.listJob)
@@ -87,6 +88,13 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.Read(t, api.ProjectsRead, e.projects.read)
 	front.Write(t, api.ProjectsPut, e.projects.put)
 	front.Read(t, api.ProjectsDelete, e.projects.delete)
+	front.Write(t, api.ProjectsMember, e.users.member)
+	front.ReadOf(caller, api.SelfRead, e.users.self)
+	front.Read(t, api.UsersList, e.users.list)
+	front.ReadOf(users, api.UsersRead, e.users.read)
+	front.WriteOf(users, api.UsersPut, e.users.put)
+	front.WriteOf(users, api.UsersState, e.users.setState)
+	front.ReadOf(users, api.UsersDelete, e.users.delete)
 	front.Read(t, api.QueueRead, e.queue.read)
 	front.Read(t, api.QueueForecastRead, e.forecasts.queue)
 	front.Read(t, api.QueueTimeline, e.forecasts.timeline)

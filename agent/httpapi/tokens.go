@@ -62,6 +62,9 @@ func (h *tokenHandlers) create(r *front.Request, body *api.TokenRequest) (*api.N
 	if err := checkTokenRequest(body); err != nil {
 		return nil, err
 	}
+	if err := h.checkAccount(r, body); err != nil {
+		return nil, err
+	}
 	kind := auth.TokenUser
 	if auth.UserRole(body.Role) == auth.RoleAdmin {
 		kind = auth.TokenManagement
@@ -82,12 +85,15 @@ func (h *tokenHandlers) create(r *front.Request, body *api.TokenRequest) (*api.N
 func checkTokenRequest(body *api.TokenRequest) error {
 	role := auth.UserRole(body.Role)
 	wide := role == auth.RoleAdmin || role == auth.RoleOperator
+	account := role == auth.RoleAccount // in every project of its user, or in one
 	switch {
-	case !role.Valid():
+	case account && body.User == "":
+		return structs.NewError(structs.CodeInvalid, "agent.token_account")
+	case !account && !role.Valid():
 		return structs.NewError(structs.CodeInvalid, "agent.role_unknown", "role", body.Role)
 	case wide && body.Project != "":
 		return structs.NewError(structs.CodeInvalid, "agent.role_no_project", "role", body.Role)
-	case !wide && body.Project == "":
+	case !wide && !account && body.Project == "":
 		return structs.NewError(structs.CodeInvalid, "agent.role_project", "role", body.Role)
 	case body.TTL < 0:
 		return structs.NewError(structs.CodeInvalid, "agent.ttl", "ttl", body.TTL)
@@ -100,6 +106,26 @@ func checkTokenRequest(body *api.TokenRequest) error {
 		if id := structs.NameProblem(body.Project); id != "" {
 			return structs.NewError(structs.CodeInvalid, id)
 		}
+	}
+	return nil
+}
+
+// checkAccount refuses a token that could do nothing, or that would speak for an
+// account with more than that has.
+func (h *tokenHandlers) checkAccount(r *front.Request, body *api.TokenRequest) error {
+	if err := h.refresh(r); err != nil {
+		return err
+	}
+	user, role := h.store.Snapshot().User(body.User), auth.UserRole(body.Role)
+	switch {
+	case user == nil && role == auth.RoleAccount:
+		return structs.NewError(structs.CodeNotFound, "agent.member_no_account", "user", body.User)
+	case user == nil:
+		return nil
+	case user.Disabled:
+		return structs.NewError(structs.CodeConflict, "auth.user_disabled", "user", body.User)
+	case role == auth.RoleAdmin && user.Role != structs.RoleAdmin, role == auth.RoleOperator && user.Role == "":
+		return structs.NewError(structs.CodeConflict, "agent.token_above", "user", body.User, "role", body.Role)
 	}
 	return nil
 }

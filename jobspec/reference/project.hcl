@@ -2,6 +2,8 @@
 project "vision" {
   description  = "camera group"
   members      = ["li", "wang"]
+  admins       = ["zhang"]
+  viewers      = ["chen"]
   weight       = 2
   urgent_limit = 3
 

@@ -20,7 +20,12 @@ const (
 	HeaderIdempotencyKey = "Idempotency-Key"   // makes a repeated submission the same submission
 	HeaderRequestID      = "X-Request-Id"      // of an answer: the id that the audit record has of its request
 	HeaderRequestedBy    = "X-Nomadlike-Request"
+	HeaderProject        = "X-Nomadlike-Project" // that the request acts in; "": the caller's own
 )
+
+// ParamActing is HeaderProject in the address of a websocket, of which a browser
+// cannot set headers.
+const ParamActing = "acting"
 
 // JobRequest carries a job, either decoded or as the text of a job file; one
 // of Job and HCL must be set. Functions that read files or the environment

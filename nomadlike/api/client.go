@@ -57,6 +57,8 @@ type Config struct {
 	LearnCA func(caPEM []byte)
 	// Language is sent as Accept-Language; empty means English.
 	Language string
+	// Project is the project that requests act in; empty means the caller's own.
+	Project string
 	// RetryFor is how long requests that are safe to repeat are repeated
 	// while the cluster is unavailable; 0 means ten seconds, less than 0
 	// never.
@@ -71,13 +73,14 @@ type Client struct {
 	current  atomic.Uint32 // index into bases of the address that answered last
 	token    string
 	language string
+	project  string
 	retryFor time.Duration
 	http     *http.Client
 }
 
 // New makes a client; it does not connect yet.
 func New(config Config) (*Client, error) {
-	client := &Client{token: config.Token, language: config.Language, retryFor: config.RetryFor, http: config.HTTPClient}
+	client := &Client{token: config.Token, language: config.Language, project: config.Project, retryFor: config.RetryFor, http: config.HTTPClient}
 	if client.retryFor == 0 {
 		client.retryFor = retryForDefault
 	}
@@ -150,9 +153,15 @@ func parseAddress(text string) (*url.URL, error) {
 	return base, nil
 }
 
+// In is the same client whose requests act in a project, "" for the caller's own.
+// Both share connections.
+func (c *Client) In(project string) *Client {
+	return &Client{bases: c.bases, token: c.token, language: c.language, project: project, retryFor: c.retryFor, http: c.http}
+}
+
 // WithToken is the same client with another token. Both share connections.
 func (c *Client) WithToken(token string) *Client {
-	return &Client{bases: c.bases, token: token, language: c.language, retryFor: c.retryFor, http: c.http}
+	return &Client{bases: c.bases, token: token, language: c.language, project: c.project, retryFor: c.retryFor, http: c.http}
 }
 
 // Address is where the client asks first now.
@@ -327,6 +336,9 @@ func (c *Client) sign(header http.Header) {
 	}
 	if c.language != "" {
 		header.Set("Accept-Language", c.language)
+	}
+	if c.project != "" {
+		header.Set(HeaderProject, c.project)
 	}
 	header.Set(HeaderRequestedBy, "api")
 }

@@ -21,6 +21,7 @@ type Context struct {
 	Cluster string `json:"cluster,omitempty"` // the cluster's id
 	CA      string `json:"ca"`                // PEM
 	Token   string `json:"token,omitempty"`   // secret
+	Project string `json:"project,omitempty"` // that requests act in; "": the caller's own
 }
 
 // ContextDir is the directory of the context file: $NOMADLIKE_CONFIG_DIR, or

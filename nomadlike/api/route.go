@@ -28,6 +28,7 @@ const (
 	VerbConsent       Verb = "consent"
 	VerbMove          Verb = "move"
 	VerbMembers       Verb = "members"
+	VerbProfile       Verb = "profile"
 	VerbWhatIf        Verb = "what_if"
 	VerbLogs          Verb = "logs"
 	VerbShare         Verb = "share"
@@ -56,6 +57,7 @@ const (
 	ObjectEvent     ObjectKind = "event"
 	ObjectToken     ObjectKind = "token"
 	ObjectJoinToken ObjectKind = "join-token"
+	ObjectUser      ObjectKind = "user"
 )
 
 // Source says where the object of a request is found, and so whose project
@@ -71,6 +73,7 @@ const (
 	FromNode       Source = "node"       // the node named by {id}
 	FromProject    Source = "project"    // the project named by {id}, whether or not it has a record
 	FromToken      Source = "token"      // the token named by {id}
+	FromUser       Source = "user"       // the account named by {id}, whether or not it is there
 	FromCaller     Source = "caller"     // the caller's own token
 )
 
@@ -128,6 +131,7 @@ func Routes() []Route {
 	routes = append(routes, nodeRoutes()...)
 	routes = append(routes, maintenanceRoutes()...)
 	routes = append(routes, poolRoutes()...)
+	routes = append(routes, userRoutes()...)
 	routes = append(routes, tokenRoutes()...)
 	routes = append(routes, clusterRoutes()...)
 	return append(routes, agentRoutes()...)

@@ -30,6 +30,7 @@ const (
 	VerbReveal        Verb = "reveal"            // read the value of a secret
 	VerbWhatIf        Verb = "what_if"           // ask what changes would do to the queue
 	VerbMembers       Verb = "members"           // change a project's members and description
+	VerbProfile       Verb = "profile"           // change what an account says of its person
 	VerbCeilings      Verb = "ceilings"          // change what a pool allows at most
 	VerbDrain         Verb = "drain"             // drain, cordon, clear devices, move to a pool
 	VerbReport        Verb = "report"            // a node's own status
@@ -164,6 +165,7 @@ var rules = [...]rule{
 
 	{ObjectUser, VerbList, no, no, no, no, global, global, no, no, no, no, no},
 	{ObjectUser, VerbRead, no, own, own, own, global, global, no, no, no, no, no},
+	{ObjectUser, VerbProfile, no, own, own, own, own, global, no, no, no, no, no},
 	{ObjectUser, VerbWrite, no, no, no, no, no, global, no, no, no, no, no},
 }
 
@@ -173,6 +175,17 @@ var rules = [...]rule{
 func Allowed(p Principal, verb Verb, object Object) Decision {
 	if !p.wellFormed() {
 		return Decision{Hide: object.Kind.inProject(), Reason: ReasonMalformed}
+	}
+	if p.Cluster != "" { // either of the two roles is enough
+		member := p
+		member.Cluster = ""
+		wide := Allowed(Principal{Kind: p.Kind, ID: p.ID, Role: p.Cluster}, verb, object)
+		if wide.Allow {
+			return wide
+		}
+		decision := Allowed(member, verb, object)
+		decision.Hide = decision.Hide && wide.Hide
+		return decision
 	}
 	found, ok := ruleFor(object.Kind, verb)
 	if !ok {

@@ -37,6 +37,7 @@ func callers() []struct {
 		{"padmin", user(RoleProjectAdmin)},
 		{"operator", user(RoleOperator)},
 		{"admin", user(RoleAdmin)},
+		{"both", Principal{Kind: KindUser, ID: "li", Role: RoleUser, Project: "vision", Cluster: RoleOperator}},
 		{"node", Principal{Kind: KindNode, ID: "n1"}},
 		{"server", Principal{Kind: KindServer, ID: "s1"}},
 		{"alloc", Principal{Kind: KindAlloc, ID: "j1", Project: "vision", Attempt: 2}},

@@ -22,11 +22,15 @@ type UserRole string
 // The roles of users. Operator and admin are of the whole cluster, the
 // others of one project.
 const (
-	RoleViewer       UserRole = "viewer"
-	RoleUser         UserRole = "user"
-	RoleProjectAdmin UserRole = "project-admin"
-	RoleOperator     UserRole = "operator"
-	RoleAdmin        UserRole = "admin"
+	RoleViewer       UserRole = structs.RoleViewer
+	RoleUser         UserRole = structs.RoleUser
+	RoleProjectAdmin UserRole = structs.RoleProjectAdmin
+	RoleOperator     UserRole = structs.RoleOperator
+	RoleAdmin        UserRole = structs.RoleAdmin
+
+	// RoleAccount is of tokens alone, and grants what their user may: Stand puts
+	// the user's role in its place.
+	RoleAccount UserRole = structs.RoleAccount
 )
 
 // Valid reports whether r is one of the roles above.
@@ -42,6 +46,7 @@ type Principal struct {
 	ID      string        `json:"id,omitempty"`      // user name; agent id; for an allocation and a guest the job's id; for a board its token's
 	Role    UserRole      `json:"role,omitempty"`    // users only
 	Project string        `json:"project,omitempty"` // users of one project; allocations; guests
+	Cluster UserRole      `json:"cluster,omitempty"` // users of one project that also have a role in the whole cluster
 	Attempt uint64        `json:"attempt,omitempty"` // allocations: the attempt they belong to
 }
 
@@ -52,13 +57,14 @@ func (p Principal) wellFormed() bool {
 	case KindAnonymous:
 		return p == Principal{}
 	case KindUser:
-		return p.ID != "" && p.Role.Valid() && p.Role.clusterWide() == (p.Project == "") && p.Attempt == 0
+		both := p.Cluster == "" || p.Cluster.clusterWide() && p.Project != ""
+		return p.ID != "" && p.Role.Valid() && p.Role.clusterWide() == (p.Project == "") && both && p.Attempt == 0
 	case KindGuest:
-		return p.ID != "" && p.Role == "" && p.Project != "" && p.Attempt == 0
+		return p.ID != "" && p.Role == "" && p.Cluster == "" && p.Project != "" && p.Attempt == 0
 	case KindNode, KindServer, KindBoard:
-		return p.ID != "" && p.Role == "" && p.Project == "" && p.Attempt == 0
+		return p.ID != "" && p.Role == "" && p.Cluster == "" && p.Project == "" && p.Attempt == 0
 	case KindAlloc:
-		return p.ID != "" && p.Role == "" && p.Project != "" && p.Attempt > 0
+		return p.ID != "" && p.Role == "" && p.Cluster == "" && p.Project != "" && p.Attempt > 0
 	}
 	return false
 }

@@ -118,7 +118,8 @@ func NewTokenID(rand io.Reader) (string, error) {
 
 // TokenPrincipal is whom a stored token speaks for at now, once its secret
 // matched. It refuses expired tokens and records that grant nothing clear: a
-// token without a role, or whose role and project do not fit, is nobody.
+// token without a role, or whose role and project do not fit, is nobody. What its
+// user may is not looked at: Stand does.
 func TokenPrincipal(token *structs.Token, now time.Time) (Principal, *structs.Error) {
 	if token.ExpiresAt != 0 && structs.At(now) >= token.ExpiresAt {
 		return Principal{}, structs.NewError(structs.CodeUnauthorized, "auth.token_expired",
@@ -127,6 +128,9 @@ func TokenPrincipal(token *structs.Token, now time.Time) (Principal, *structs.Er
 	principal := Principal{Kind: KindUser, ID: token.User, Role: UserRole(token.Role), Project: token.Project}
 	if principal.ID == "" {
 		principal.ID = token.ID
+	}
+	if token.Role == string(RoleAccount) && token.User != "" && token.JobID == "" {
+		return principal, nil // what the account may is for Stand to find
 	}
 	switch { // the user of a share link made it, and is not whoever carries it
 	case token.Role == string(KindGuest):

@@ -89,6 +89,10 @@ func (tx *txn) version(kind structs.RestKind, id string) (version uint64, known 
 		if token, ok := get[*structs.Token](tx, tableTokens, idKey(id)); ok {
 			version = token.ModifyIndex
 		}
+	case structs.RestUser:
+		if user, ok := get[*structs.User](tx, tableUsers, idKey(id)); ok {
+			version = user.ModifyIndex
+		}
 	default:
 		return 0, false
 	}

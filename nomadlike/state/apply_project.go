@@ -1,6 +1,8 @@
 package state
 
 import (
+	"cmp"
+
 	"nomadlike/nomadlike/structs"
 )
 
@@ -8,25 +10,63 @@ import (
 // already stays, also when it is over a bound now; no new work starts until it
 // is within them again.
 func applyProjectPut(tx *txn, body *structs.ProjectPut) (structs.ApplyResult, *structs.Error) {
-	project := body.Project
-	if problem := projectProblem(&project); problem != "" {
-		return refuse(structs.CodeInvalid, "state.project_malformed", "project", project.Name, "field", problem)
-	}
 	id := "event.project.changed"
-	if known, ok := get[*structs.Project](tx, tableProjects, idKey(project.Name)); ok {
+	if tx.project(body.Project.Name) == nil {
+		id = "event.project.created"
+	}
+	if refusal := tx.storeProject(body.Project); refusal != nil {
+		return structs.ApplyResult{}, refusal
+	}
+	tx.tell(structs.Event{Topic: topicProject, ID: id, Project: body.Project.Name}, "project", body.Project.Name, "by", tx.by)
+	return accepted()
+}
+
+// storeProject makes or replaces a project's record.
+func (tx *txn) storeProject(project structs.Project) *structs.Error {
+	if problem := projectProblem(&project); problem != "" {
+		return structs.NewError(structs.CodeInvalid, "state.project_malformed", "project", project.Name, "field", problem)
+	}
+	if known := tx.project(project.Name); known != nil {
 		project.CreateIndex = known.CreateIndex
 	} else {
 		if len(listRows[*structs.Project](tx, tableProjects, indexID, nil)) >= ProjectsMax {
-			return refuse(structs.CodeTooLarge, "state.too_many", "what", "projects", "max", ProjectsMax)
+			return structs.NewError(structs.CodeTooLarge, "state.too_many", "what", "projects", "max", ProjectsMax)
 		}
-		id, project.CreateIndex = "event.project.created", tx.index()
+		project.CreateIndex = tx.index()
 	}
 	project.ModifyIndex = tx.index()
 	tx.put(tableProjects, idKey(project.Name), &project)
 	tx.touch(touchProject, project.Name, 0)
 	tx.reviewAll()
 	tx.wakeSchedule()
-	tx.tell(structs.Event{Topic: topicProject, ID: id, Project: project.Name}, "project", project.Name, "by", tx.by)
+	return nil
+}
+
+// applyProjectMember changes who belongs to a project. A project without a record
+// gets one.
+func applyProjectMember(tx *txn, body *structs.ProjectMember) (structs.ApplyResult, *structs.Error) {
+	switch {
+	case !validKey(body.User):
+		return refuse(structs.CodeInvalid, "state.user_malformed", "user", body.User, "field", "name")
+	case body.Role != "" && body.Role != structs.RoleViewer && body.Role != structs.RoleUser && body.Role != structs.RoleProjectAdmin:
+		return refuse(structs.CodeInvalid, "state.project_malformed", "project", body.Project, "field", "role")
+	}
+	project := structs.Project{Name: body.Project}
+	if known := tx.project(body.Project); known != nil {
+		project = *known
+	}
+	before := project.RoleOf(body.User)
+	if before == body.Role {
+		return accepted()
+	}
+	if refusal := tx.storeProject(project.WithRole(body.User, body.Role)); refusal != nil {
+		return structs.ApplyResult{}, refusal
+	}
+	event := structs.Event{Topic: topicProject, ID: "event.project.member", Project: project.Name}
+	if body.Role == "" {
+		event.ID = "event.project.member_removed"
+	}
+	tx.tell(event, "project", project.Name, "user", body.User, "role", cmp.Or(body.Role, before), "by", tx.by)
 	return accepted()
 }
 

@@ -52,6 +52,9 @@ func (tx *txn) storeToken(token *structs.Token) *structs.Error {
 	if !validToken(token) {
 		return structs.NewError(structs.CodeInvalid, "state.token_malformed")
 	}
+	if user := tx.user(token.User); user != nil && user.Disabled {
+		return structs.NewError(structs.CodeConflict, "auth.user_disabled", "user", user.Name)
+	}
 	if known, ok := get[*structs.Token](tx, tableTokens, idKey(token.ID)); ok {
 		if bytes.Equal(known.Hash, token.Hash) {
 			return nil // the same command a second time: its proposer could not know the outcome
@@ -75,10 +78,14 @@ func applyTokenDelete(tx *txn, body *structs.TokenDelete) (structs.ApplyResult, 
 	if !ok {
 		return refuse(structs.CodeNotFound, "state.token_unknown", "token", body.ID)
 	}
+	tx.revoke(token)
+	return accepted()
+}
+
+func (tx *txn) revoke(token *structs.Token) {
 	tx.remove(tableTokens, idKey(token.ID), token)
 	tx.tell(structs.Event{Topic: topicToken, ID: "event.token.deleted", Project: token.Project},
 		"token", token.ID, "name", token.Name)
-	return accepted()
 }
 
 // applyTokenBootstrap makes the first management token, once, for whoever

@@ -26,6 +26,7 @@ const (
 	FeaturesMax          = 64     // of one answer
 	PoolsMax             = 1_024
 	ProjectsMax          = 4_096
+	UsersMax             = 65_536
 	LedgerHoursMax       = 1_440  // buckets of a ledger: 60 days, if every hour had use
 	LimitsMax            = 4_096  // attempts expired by one command
 	InventoryMax         = 16_384 // allocations in a node's inventory

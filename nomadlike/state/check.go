@@ -153,7 +153,9 @@ func projectProblem(project *structs.Project) string {
 		return "name"
 	case len(project.Description) > descriptionLengthMax:
 		return "description"
-	case len(project.Members) > structs.ProjectMembersMax || slices.ContainsFunc(project.Members, func(name string) bool { return !validText(name) }):
+	case len(project.Members)+len(project.Admins)+len(project.Viewers) > structs.ProjectMembersMax:
+		return "members"
+	case slices.ContainsFunc(slices.Concat(project.Members, project.Admins, project.Viewers), func(name string) bool { return !validText(name) }):
 		return "members"
 	case badWeight(project.Weight):
 		return "weight"
@@ -161,6 +163,25 @@ func projectProblem(project *structs.Project) string {
 		return "quotas"
 	case project.UrgentLimit != nil && *project.UrgentLimit < 0:
 		return "urgent_limit"
+	}
+	return ""
+}
+
+// userProblem reports what keeps an account out of the tables, "" for nothing.
+func userProblem(user *structs.User) string {
+	switch {
+	case !validKey(user.Name):
+		return "name"
+	case !validText(user.DisplayName):
+		return "display_name"
+	case !validText(user.Email):
+		return "email"
+	case len(user.SSHKeys) > structs.SSHKeysMax || slices.ContainsFunc(user.SSHKeys, func(key string) bool { return len(key) > structs.SSHKeyLengthMax }):
+		return "ssh_keys"
+	case user.Role != "" && user.Role != structs.RoleOperator && user.Role != structs.RoleAdmin:
+		return "role"
+	case user.Project != "" && !validKey(user.Project):
+		return "project"
 	}
 	return ""
 }

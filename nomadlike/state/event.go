@@ -16,6 +16,7 @@ const (
 	topicCluster = "cluster"
 	topicPool    = "pool"
 	topicProject = "project"
+	topicUser    = "user"
 
 	severityWarn  = "warn"
 	severityError = "error"

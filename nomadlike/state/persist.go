@@ -29,7 +29,17 @@ import (
 //
 //	1  2026-11-21  the first
 //	2  2026-11-21  pools, projects and what they hold, forecasts, past runs; see upgrade.go
-const formatVersion = 2
+//	3  2026-11-26  users
+const formatVersion = 3
+
+// formatOf is the oldest version in which the state can be written: without users
+// it is 2, so that servers that know none can read what they could have written.
+func (s *Snapshot) formatOf() int {
+	for range s.Users() {
+		return formatVersion
+	}
+	return formatVersion - 1
+}
 
 // formatName begins every stored state.
 const formatName = "nomadlike-state"
@@ -97,17 +107,19 @@ func dumps() []dump {
 		dumpOf[structs.Project](tableProjects, 2),
 		dumpOf[structs.ProjectUsage](tableHoldings, 2),
 		dumpOf[forecastRow](tableForecasts, 2),
+		dumpOf[structs.User](tableUsers, 3),
 	}
 }
 
 // Persist writes the whole state to w. It may run beside Apply.
 func (s *Snapshot) Persist(w io.Writer) error {
 	buffered := bufio.NewWriterSize(w, 1<<16)
-	if err := writeFrame(buffered, &dumpHeader{Format: formatName, Version: formatVersion, Index: s.Index(), Protocol: wire.ProtocolVersion}); err != nil {
+	version := s.formatOf()
+	if err := writeFrame(buffered, &dumpHeader{Format: formatName, Version: version, Index: s.Index(), Protocol: wire.ProtocolVersion}); err != nil {
 		return fmt.Errorf("write state: %w", err)
 	}
 	for _, d := range dumps() {
-		if !d.stands(formatVersion) {
+		if !d.stands(version) {
 			continue
 		}
 		if err := s.writeTable(buffered, d); err != nil {

@@ -28,6 +28,7 @@ const (
 	tableProjects    = "projects"
 	tableHoldings    = "holdings"
 	tableForecasts   = "forecasts"
+	tableUsers       = "users"
 )
 
 // The indexes beside "id". An index whose key function returns nil for a row
@@ -248,6 +249,9 @@ func schema() *memdb.DBSchema {
 		}),
 		table(tableHoldings, map[string]func(*structs.ProjectUsage) []byte{
 			indexID: func(u *structs.ProjectUsage) []byte { return idKey(u.Project) },
+		}),
+		table(tableUsers, map[string]func(*structs.User) []byte{
+			indexID: func(u *structs.User) []byte { return idKey(u.Name) },
 		}),
 		table(tableForecasts, map[string]func(*forecastRow) []byte{
 			indexID:      func(r *forecastRow) []byte { return attemptKey(r.JobID, r.Subjob, r.Attempt) },

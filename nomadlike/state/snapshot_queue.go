@@ -46,6 +46,25 @@ func (s *Snapshot) Projects() iter.Seq[*structs.Project] {
 // WatchProjects is the Watch twin of Projects.
 func (s *Snapshot) WatchProjects() <-chan struct{} { return s.watchPrefix(tableProjects, indexID, nil) }
 
+// User returns an account, nil when there is none.
+func (s *Snapshot) User(name string) *structs.User {
+	user, _ := first[*structs.User](s.db, tableUsers, indexID, idKey(name))
+	return user
+}
+
+// WatchUser is the Watch twin of User.
+func (s *Snapshot) WatchUser(name string) <-chan struct{} {
+	return s.watchKey(tableUsers, idKey(name))
+}
+
+// Users iterates the accounts by name.
+func (s *Snapshot) Users() iter.Seq[*structs.User] {
+	return each[*structs.User](s.db, tableUsers, indexID, nil)
+}
+
+// WatchUsers is the Watch twin of Users.
+func (s *Snapshot) WatchUsers() <-chan struct{} { return s.watchPrefix(tableUsers, indexID, nil) }
+
 // ProjectUsage is what a project holds and used, nil when it never held
 // anything. What its running allocations use is not in the ledger yet: they
 // are booked when they end.

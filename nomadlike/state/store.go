@@ -165,6 +165,14 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyProjectPut), true
 	case structs.CommandProjectDelete:
 		return read(applyProjectDelete), true
+	case structs.CommandProjectMember:
+		return read(applyProjectMember), true
+	case structs.CommandUserPut:
+		return read(applyUserPut), true
+	case structs.CommandUserState:
+		return read(applyUserState), true
+	case structs.CommandUserDelete:
+		return read(applyUserDelete), true
 	case structs.CommandJobControl:
 		return read(applyJobControl), true
 	case structs.CommandJobFinish:

@@ -46,6 +46,10 @@ const (
 	CommandMaintenancePut   CommandKind = 38 // admission
 	CommandMaintenanceStep  CommandKind = 39 // admission removes windows, the leader's sweep begins and ends them
 	CommandJobConsent       CommandKind = 40 // admission
+	CommandUserPut          CommandKind = 41 // admission
+	CommandUserState        CommandKind = 42 // admission
+	CommandUserDelete       CommandKind = 43 // admission
+	CommandProjectMember    CommandKind = 44 // admission
 )
 
 // Command is one entry of the replicated log. Time, ids and every random
@@ -295,6 +299,34 @@ type ProjectPut struct {
 
 // ProjectDelete removes a project's record, and so its bounds.
 type ProjectDelete struct {
+	Name string `json:"name"`
+}
+
+// ProjectMember sets the role of a user in a project; "" takes it away. Nothing else
+// of the record changes, so that two who do so at once both have their way.
+type ProjectMember struct {
+	Project string `json:"project"`
+	User    string `json:"user"`
+	Role    string `json:"role,omitempty"` // viewer | user | project-admin
+}
+
+// UserPut makes an account, or replaces what it says. Whether it is disabled, and
+// who made it when, stays.
+type UserPut struct {
+	User User `json:"user"`
+}
+
+// UserState disables an account, or enables it. To disable one revokes its tokens,
+// and says what becomes of the jobs that it has queued or running.
+type UserState struct {
+	Name     string `json:"name"`
+	Disabled bool   `json:"disabled,omitempty"`
+	Jobs     string `json:"jobs,omitempty"` // JobsRunOn | JobsStop | JobsHandOver
+	To       string `json:"to,omitempty"`   // the user that they are handed over to
+}
+
+// UserDelete forgets an account that is disabled and has no live jobs.
+type UserDelete struct {
 	Name string `json:"name"`
 }
 

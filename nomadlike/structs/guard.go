@@ -44,6 +44,7 @@ const (
 	RestPool    RestKind = "pool"
 	RestProject RestKind = "project"
 	RestToken   RestKind = "token" // another than the caller's own
+	RestUser    RestKind = "user"  // since protocol 22
 )
 
 // RestChanged is the id of the refusal of a guard of which a record has changed:

@@ -1,19 +1,66 @@
 package structs
 
+import "slices"
+
 // Project groups people and their jobs, and bounds what they may hold. A
 // project without a record has no bounds. Written by administrators.
 type Project struct {
-	Name        string   `json:"name"`
-	Description string   `json:"description,omitempty"`
-	Members     []string `json:"members,omitempty"` // user names, for people to read; tokens carry the rights
-	Weight      float64  `json:"weight,omitempty"`  // of fair share; 0 counts as 1
-	Quotas      []Quota  `json:"quotas,omitempty"`
-	UrgentLimit *int     `json:"urgent_limit,omitempty"` // urgent jobs queued or running at a time; nil: no limit
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Members may submit jobs, Admins may change what others of the project have,
+	// Viewers only look: names of users. A project that lists nobody is open to
+	// whoever was given a token for it.
+	Members []string `json:"members,omitempty"`
+	Admins  []string `json:"admins,omitempty" since:"22"`
+	Viewers []string `json:"viewers,omitempty" since:"22"`
+
+	Weight      float64 `json:"weight,omitempty"` // of fair share; 0 counts as 1
+	Quotas      []Quota `json:"quotas,omitempty"`
+	UrgentLimit *int    `json:"urgent_limit,omitempty"` // urgent jobs queued or running at a time; nil: no limit
 
 	Defaults TaskDefaults `json:"defaults,omitzero" since:"16"`
 
 	CreateIndex uint64 `json:"create_index,omitempty"`
 	ModifyIndex uint64 `json:"modify_index,omitempty"`
+}
+
+// Closed reports whether only those that the record lists act in the project.
+func (p *Project) Closed() bool {
+	return p != nil && len(p.Members)+len(p.Admins)+len(p.Viewers) > 0
+}
+
+// RoleOf is the role of a user in the project, "" for none: the highest of those
+// that the record gives them.
+func (p *Project) RoleOf(user string) string {
+	switch {
+	case p == nil || user == "":
+		return ""
+	case slices.Contains(p.Admins, user):
+		return RoleProjectAdmin
+	case slices.Contains(p.Members, user):
+		return RoleUser
+	case slices.Contains(p.Viewers, user):
+		return RoleViewer
+	}
+	return ""
+}
+
+// WithRole is the record with a user in this role only, "" for in none. The lists
+// are new where they change.
+func (p Project) WithRole(user, role string) Project {
+	for _, list := range []struct {
+		of    string
+		names *[]string
+	}{{RoleUser, &p.Members}, {RoleProjectAdmin, &p.Admins}, {RoleViewer, &p.Viewers}} {
+		listed := slices.Contains(*list.names, user)
+		switch {
+		case list.of == role && !listed:
+			*list.names = append(slices.Clone(*list.names), user)
+		case list.of != role && listed:
+			*list.names = slices.DeleteFunc(slices.Clone(*list.names), func(name string) bool { return name == user })
+		}
+	}
+	return p
 }
 
 // QuotaCPU is the kind of a quota that counts cores instead of devices.

@@ -27,21 +27,28 @@ func (p *Project) Validate() []Problem {
 	return v.problems
 }
 
+// members checks the lists of who belongs to a project: together they are
+// bounded, and nobody stands in two of them.
 func (v *validator) members(p *Project) {
-	if len(p.Members) > ProjectMembersMax {
-		v.add("members", "job.too_many", "", "what", "members", "count", len(p.Members), "max", ProjectMembersMax)
+	if count := len(p.Members) + len(p.Admins) + len(p.Viewers); count > ProjectMembersMax {
+		v.add("members", "job.too_many", "", "what", "members", "count", count, "max", ProjectMembersMax)
 		return
 	}
 	seen := make(map[string]bool, len(p.Members))
-	for i, member := range p.Members {
-		path := IndexedPath("members", i)
-		switch {
-		case member == "":
-			v.add(path, "job.missing", "")
-		case v.word(path, member, WordMax) && seen[member]:
-			v.add(path, "job.duplicate", "", "value", member)
+	for _, list := range []struct {
+		path  string
+		names []string
+	}{{"members", p.Members}, {"admins", p.Admins}, {"viewers", p.Viewers}} {
+		for i, name := range list.names {
+			path := IndexedPath(list.path, i)
+			switch {
+			case name == "":
+				v.add(path, "job.missing", "")
+			case v.word(path, name, WordMax) && seen[name]:
+				v.add(path, "job.duplicate", "", "value", name)
+			}
+			seen[name] = true
 		}
-		seen[member] = true
 	}
 }
 

@@ -7,7 +7,7 @@ type Token struct {
 	ID          string   `json:"id"` // accessor, safe to show
 	Name        string   `json:"name,omitempty"`
 	Hash        []byte   `json:"hash,omitempty"`    // SHA-256 of the secret; never leaves the servers
-	Role        string   `json:"role"`              // viewer | user | project-admin | operator | admin; of share links guest | board
+	Role        string   `json:"role"`              // viewer | user | project-admin | operator | admin | account; of share links guest | board
 	Project     string   `json:"project,omitempty"` // "" for roles of the whole cluster
 	User        string   `json:"user,omitempty"`
 	JobID       string   `json:"job_id,omitempty"` // of a guest: the one job that the link shows

@@ -30,7 +30,8 @@ package wire
 //	19  2026-11-26  agents tell when their certificates end: Meta.CertificateEnds
 //	20  2026-11-26  owners are asked for VIP jobs: command 40, VIP.Ask, Subjob.Consents
 //	21  2026-11-26  faults that tasks bring upon their devices are events of their jobs: Told.Event
-const ProtocolVersion = 21
+//	22  2026-11-26  accounts of people, and who belongs to projects in which role: commands 41 to 44, Project.Admins, Project.Viewers, users in stored states
+const ProtocolVersion = 22
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -53,4 +54,5 @@ const (
 	ProtocolMaintenance  = 18 // CommandMaintenancePut, CommandMaintenanceStep
 	ProtocolConsent      = 20 // VIP.Ask, CommandJobConsent
 	ProtocolTaskFaults   = 21 // EventDeviceFault and EventDeviceFaultShared in Told.Event
+	ProtocolUsers        = 22 // CommandUserPut, CommandUserState, CommandUserDelete, CommandProjectMember, RestUser
 )

@@ -1245,6 +1245,16 @@ export interface MemberList {
   members: Member[] | null
 }
 
+export interface MemberRequest {
+  role?: string
+  user: string
+}
+
+export interface Membership {
+  project: string
+  role: string
+}
+
 export interface MetricPoint {
   at: string | null
   step: number
@@ -1642,6 +1652,7 @@ export interface Progress {
 }
 
 export interface Project {
+  admins?: string[]
   create_index?: number
   defaults?: TaskDefaults
   description?: string
@@ -1650,6 +1661,7 @@ export interface Project {
   name: string
   quotas?: Quota[]
   urgent_limit?: number
+  viewers?: string[]
   weight?: number
 }
 
@@ -1878,6 +1890,16 @@ export interface SavedCheckpoint {
   rank: number
   saved_at: string | null
   step?: number
+}
+
+export interface Self {
+  cluster?: string
+  memberships: Membership[] | null
+  name: string
+  project: string
+  role: string
+  token: Token
+  user?: User
 }
 
 export interface ServerCondition {
@@ -2131,6 +2153,39 @@ export interface Usage {
   node_id: string
   overcommitted?: boolean
   ports?: Record<string, string>
+}
+
+export interface User {
+  create_index?: number
+  created_at?: string
+  created_by?: string
+  disabled?: boolean
+  disabled_at?: string
+  disabled_by?: string
+  display_name?: string
+  email?: string
+  language?: string
+  modify_index?: number
+  name: string
+  project?: string
+  role?: string
+  ssh_keys?: string[]
+}
+
+export interface UserDetail {
+  live: number
+  memberships: Membership[] | null
+  user: User
+}
+
+export interface UserList {
+  users: UserDetail[] | null
+}
+
+export interface UserStateRequest {
+  disabled?: boolean
+  jobs?: string
+  to?: string
 }
 
 export interface VIP {

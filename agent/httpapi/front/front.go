@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,9 +25,18 @@ import (
 // Caller is who makes a request. The zero value is anonymous.
 type Caller struct {
 	Principal auth.Principal
+	Standing  auth.Standing // where it acts
 	Token     *structs.Token
-	Revoked   <-chan struct{} // closed when the token is revoked or expires; nil for anonymous
-	session   *session        // of a person at the page; nil for a bearer of the token
+	In        func(project string) (auth.Principal, bool) // whom it would be there; nil for anonymous
+	session   *session                                    // of a person at the page; nil for a bearer of the token
+}
+
+// Named is the project that the request named, "" for none.
+func (c Caller) Named() string {
+	if c.Standing.Named {
+		return c.Standing.Project
+	}
+	return ""
 }
 
 // Request is one authorised request on its way through a handler. Handlers
@@ -53,10 +63,13 @@ type Handler func(*Request) error
 
 // Callers are those that the cluster knows.
 type Callers interface {
-	// Authenticate finds whom the secret of a token speaks for. With
-	// thorough it asks the leader about a token that is unknown here, since
-	// it may be new.
-	Authenticate(ctx context.Context, secret string, thorough bool) (Caller, error)
+	// Authenticate finds whom the secret of a token speaks for, in the project
+	// that the request names, "" for none. With thorough it asks the leader about
+	// a token that is unknown here, since it may be new.
+	Authenticate(ctx context.Context, secret, project string, thorough bool) (Caller, error)
+	// Again finds what a caller may now, where the records that said so have
+	// changed since.
+	Again(ctx context.Context, caller Caller) (Caller, error)
 }
 
 // Front is the HTTP door of an agent: it maps routes to handlers and lets
@@ -253,7 +266,7 @@ func (f *Front) answer(route api.Route, entry entry, w http.ResponseWriter, r *h
 		r, done = who.session.until(r)
 		defer done()
 	}
-	req := &Request{Request: r, Route: route, Caller: who, Writer: w, ID: r.PathValue("id"), Verb: auth.Verb(route.Verb), trail: trail}
+	req := &Request{Request: r, Route: route, Caller: who, Writer: w, ID: r.PathValue("id"), Verb: auth.Verb(route.Verb), Rests: slices.Clip(who.Standing.Rests), trail: trail}
 	trail.of(req)
 	call := entry.open()
 	answered, err := f.decodeBody(req, call.into)
@@ -284,7 +297,14 @@ func (f *Front) decide(r *Request, find func(*Request) (auth.Object, error), han
 		if again == decisionsMax || !errors.As(err, &refused) || refused.ID != structs.RestChanged {
 			return err
 		}
-		r.ID, r.Verb, r.Object, r.Rests = r.PathValue("id"), auth.Verb(r.Route.Verb), auth.Object{}, nil
+		if r.Caller.Token != nil {
+			session := r.Caller.session
+			if r.Caller, err = f.callers.Again(r.Context(), r.Caller); err != nil {
+				return err
+			}
+			r.Caller.session = session
+		}
+		r.ID, r.Verb, r.Object, r.Rests = r.PathValue("id"), auth.Verb(r.Route.Verb), auth.Object{}, slices.Clip(r.Caller.Standing.Rests)
 	}
 }
 
@@ -301,7 +321,7 @@ func (f *Front) identify(route api.Route, w http.ResponseWriter, r *http.Request
 	if !given {
 		return f.anonymous(route, peer)
 	}
-	who, err := f.callers.Authenticate(r.Context(), secret, f.guard.patient(peer) == 0)
+	who, err := f.callers.Authenticate(r.Context(), secret, actingProject(r), f.guard.patient(peer) == 0)
 	if structs.CodeOf(err) == structs.CodeUnauthorized {
 		return Caller{}, nothing, f.wrongSecret(w, peer, err)
 	}
@@ -351,11 +371,24 @@ func (f *Front) judge(r *Request, find func(*Request) (auth.Object, error)) erro
 	switch {
 	case refusal == nil:
 		return nil
+	case r.elsewhere(object):
+		refusal = structs.NewError(structs.CodeForbidden, "auth.elsewhere", "kind", string(object.Kind), "id", r.PathValue("id"),
+			"project", object.Project, "acting", r.Caller.Standing.Project)
 	case refusal.Code == structs.CodeNotFound && r.Route.From == api.FromAllocation:
 		refusal = auth.NotFound("allocation", r.PathValue("id"))
 	}
 	r.refusedBy(decision.Reason, refusal)
 	return refusal
+}
+
+// elsewhere reports whether the caller could see the object if only the request
+// acted in the object's project: then there is nothing to hide, and much to say.
+func (r *Request) elsewhere(object auth.Object) bool {
+	if r.Caller.In == nil || object.ID == "" || object.Project == "" || object.Project == r.Caller.Principal.Project {
+		return false
+	}
+	there, ok := r.Caller.In(object.Project)
+	return ok && auth.Allowed(there, auth.VerbRead, object).Allow
 }
 
 // May asks the policy about a second verb or another object.
@@ -366,6 +399,15 @@ func (r *Request) May(verb auth.Verb, object auth.Object) error {
 		return err
 	}
 	return nil
+}
+
+// actingProject is the project that a request names, "" for none. A browser cannot
+// set headers of a websocket, so that one says it in its address.
+func actingProject(r *http.Request) string {
+	if named := r.Header.Get(api.HeaderProject); named != "" || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return named
+	}
+	return r.URL.Query().Get(api.ParamActing)
 }
 
 func bearer(h http.Header) (string, bool) {

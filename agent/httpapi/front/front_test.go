@@ -24,13 +24,15 @@ type fakeCallers struct{}
 
 const goodToken = "good"
 
-func (fakeCallers) Authenticate(_ context.Context, secret string, _ bool) (Caller, error) {
+func (fakeCallers) Authenticate(_ context.Context, secret, _ string, _ bool) (Caller, error) {
 	if secret != goodToken {
 		return Caller{}, structs.NewError(structs.CodeUnauthorized, "auth.token_invalid")
 	}
 	token := &structs.Token{ID: "t1", Role: "admin", User: "ada"}
 	return Caller{Principal: auth.Principal{Kind: auth.KindUser, ID: "ada", Role: auth.RoleAdmin}, Token: token}, nil
 }
+
+func (fakeCallers) Again(_ context.Context, caller Caller) (Caller, error) { return caller, nil }
 
 // findAny finds every object.
 func findAny(r *Request) (auth.Object, error) {

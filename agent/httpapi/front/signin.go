@@ -273,11 +273,11 @@ func (f *Front) identifyCookie(route api.Route, w http.ResponseWriter, r *http.R
 		}
 		return Caller{}, nothing, err
 	}
-	who, err := f.callers.Authenticate(r.Context(), one.secret, false)
+	who, err := f.callers.Authenticate(r.Context(), one.secret, actingProject(r), false)
 	if structs.CodeOf(err) == structs.CodeUnauthorized {
 		// A server that was just started has not read all of the log: only what
 		// the leader says of a token ends a session.
-		who, err = f.callers.Authenticate(r.Context(), one.secret, true)
+		who, err = f.callers.Authenticate(r.Context(), one.secret, actingProject(r), true)
 	}
 	if structs.CodeOf(err) == structs.CodeUnauthorized {
 		f.sessions.finish(text)
@@ -342,7 +342,7 @@ func (f *Front) signIn(r *Request, asked *api.SessionRequest) (*api.Session, err
 			return nil, structs.NewError(structs.CodeUnauthorized, "agent.sign_in_code")
 		}
 	}
-	who, err := f.callers.Authenticate(r.Context(), secret, f.guard.patient(PeerKey(r.RemoteAddr)) == 0)
+	who, err := f.callers.Authenticate(r.Context(), secret, "", f.guard.patient(PeerKey(r.RemoteAddr)) == 0)
 	if err != nil {
 		return nil, err
 	}
@@ -359,7 +359,7 @@ func (f *Front) signIn(r *Request, asked *api.SessionRequest) (*api.Session, err
 func (f *Front) signOut(r *Request) (*api.SessionEnded, error) {
 	if cookie, err := r.Cookie(sessionCookie); err == nil {
 		if one := f.sessions.find(cookie.Value, PeerKey(r.RemoteAddr)); one != nil {
-			if who, err := f.callers.Authenticate(r.Context(), one.secret, false); err == nil {
+			if who, err := f.callers.Authenticate(r.Context(), one.secret, "", false); err == nil {
 				who.session = one
 				r.Caller = who // for the record
 			}

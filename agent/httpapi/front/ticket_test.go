@@ -78,10 +78,10 @@ type lateCallers struct {
 	leader bool
 }
 
-func (d *lateCallers) Authenticate(ctx context.Context, secret string, thorough bool) (Caller, error) {
+func (d *lateCallers) Authenticate(ctx context.Context, secret, project string, thorough bool) (Caller, error) {
 	switch {
 	case thorough && d.leader:
-		return d.fakeCallers.Authenticate(ctx, secret, true)
+		return d.fakeCallers.Authenticate(ctx, secret, project, true)
 	case thorough:
 		return Caller{}, structs.NewError(structs.CodeUnavailable, "agent.no_leader")
 	}

@@ -1,0 +1,139 @@
+package state
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"math/rand/v2"
+	"testing"
+
+	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
+)
+
+// people makes, disables and forgets accounts, and changes who belongs to projects.
+func (p *play) people(verb string, plain []string, named map[string]string) {
+	switch verb {
+	case "user":
+		p.apply(structs.CommandUserPut, &structs.UserPut{User: structs.User{Name: plain[0], Role: named["role"], Email: named["email"], Project: named["home"]}})
+	case "disable":
+		p.apply(structs.CommandUserState, &structs.UserState{Name: plain[0], Disabled: true, Jobs: named["jobs"], To: named["to"]})
+	case "enable":
+		p.apply(structs.CommandUserState, &structs.UserState{Name: plain[0]})
+	case "dismiss":
+		p.apply(structs.CommandUserDelete, &structs.UserDelete{Name: plain[0]})
+	case "member":
+		p.apply(structs.CommandProjectMember, &structs.ProjectMember{Project: plain[0], User: plain[1], Role: named["role"]})
+	case "token":
+		hash := sha256.Sum256([]byte(plain[0]))
+		p.apply(structs.CommandTokenPut, &structs.TokenPut{Token: structs.Token{ID: plain[0], Hash: hash[:], Role: named["role"], User: named["of"], Project: named["project"]}})
+	}
+}
+
+// people does the same at random.
+func (w *generator) people() []byte {
+	users := []string{"ann", "ann", "bob", "bad name"}
+	name := users[w.chance.Intn(len(users))]
+	roles := []string{"", structs.RoleViewer, structs.RoleUser, structs.RoleUser, structs.RoleProjectAdmin, structs.RoleOperator, structs.RoleAdmin, "king"}
+	role := roles[w.chance.Intn(len(roles))]
+	switch w.chance.Intn(10) {
+	case 0, 1, 6, 7:
+		return encode(structs.CommandUserPut, w.now, &structs.UserPut{User: structs.User{Name: name, Role: []string{"", "", role}[w.chance.Intn(3)]}})
+	case 2:
+		return encode(structs.CommandUserState, w.now, &structs.UserState{Name: name, Disabled: w.maybe(2), Jobs: structs.JobsStop})
+	case 3:
+		return encode(structs.CommandUserState, w.now, &structs.UserState{Name: name, Disabled: true, Jobs: structs.JobsHandOver, To: users[w.chance.Intn(len(users))]})
+	case 4:
+		return encode(structs.CommandUserDelete, w.now, &structs.UserDelete{Name: name})
+	case 5:
+		hash := sha256.Sum256([]byte{byte(w.chance.Intn(8))})
+		return encode(structs.CommandTokenPut, w.now, &structs.TokenPut{Token: structs.Token{ID: "t" + name[:2], Hash: hash[:], Role: role, User: name}})
+	default:
+		return encode(structs.CommandProjectMember, w.now, &structs.ProjectMember{Project: w.project(), User: name, Role: role})
+	}
+}
+
+// A state without accounts is written as servers read it that know none: it may be
+// what a leader of this version sends to one of the version before.
+func TestStatesWithoutAccountsStayReadable(t *testing.T) {
+	version := func(s *Store) int {
+		var out bytes.Buffer
+		if err := s.Snapshot().Persist(&out); err != nil {
+			t.Fatal(err)
+		}
+		header := new(dumpHeader)
+		if err := (&frameReader{r: bufio.NewReader(&out), unmarshal: wire.Unmarshal}).decode(header); err != nil {
+			t.Fatal(err)
+		}
+		return header.Version
+	}
+	p := &play{t: t, store: New(), now: 1}
+	if got := version(p.store); got != 2 {
+		t.Errorf("without accounts it has version %d, want 2", got)
+	}
+	p.do("user", []string{"li"})
+	if got := version(p.store); got != 3 {
+		t.Errorf("with accounts it has version %d, want 3", got)
+	}
+	var out bytes.Buffer
+	if err := p.store.Snapshot().Persist(&out); err != nil {
+		t.Fatal(err)
+	}
+	again := New()
+	if err := again.Restore(&out); err != nil || again.Snapshot().User("li") == nil || again.Snapshot().Hash() != p.store.Snapshot().Hash() {
+		t.Errorf("restored: %v", err)
+	}
+	p.do("disable", []string{"li"})
+	p.do("dismiss", []string{"li"})
+	if got := version(p.store); got != 2 {
+		t.Errorf("after the last account it has version %d, want 2", got)
+	}
+}
+
+// Histories in which accounts come and go: whatever happens, jobs count for whom they
+// belong to, nobody who is disabled holds a token, and an administrator is left.
+func TestAccountsComeAndGo(t *testing.T) {
+	seen := make(map[string]int)
+	for seed := range uint64(20) {
+		w := &generator{chance: seeded{rand.New(rand.NewPCG(seed, 1))}, now: 1, calm: true}
+		store := New()
+		apply := func(i int, command []byte) { store.ApplyBatch([]Entry{{Index: uint64(i + 1), Command: command}}) }
+		apply(0, encode(structs.CommandUserPut, 1, &structs.UserPut{User: structs.User{Name: "root", Role: structs.RoleAdmin}}))
+		for i := 1; i < 400; i++ {
+			if w.maybe(2) {
+				w.now++
+				apply(i, w.people())
+			} else {
+				apply(i, w.next(store.Snapshot()))
+			}
+			snapshot := store.Snapshot()
+			if found := CheckInvariants(snapshot); len(found) > 0 {
+				t.Fatalf("seed %d, command %d: %q", seed, i, found)
+			}
+			live := make(map[string]int)
+			for view := range snapshot.Jobs() {
+				for subjob := range snapshot.Subjobs(view.Job.ID) {
+					if !subjob.State.Terminal() {
+						live[view.Job.User]++
+					}
+				}
+			}
+			for _, name := range []string{"ann", "bob"} {
+				if got, _ := store.LiveOf(name, ""); got != live[name] {
+					t.Fatalf("seed %d, command %d: %s has %d live subjobs, %d are counted", seed, i, name, live[name], got)
+				}
+			}
+			for token := range snapshot.Tokens() {
+				if user := snapshot.User(token.User); user != nil && user.Disabled {
+					t.Fatalf("seed %d, command %d: %s is disabled and has token %s", seed, i, user.Name, token.ID)
+				}
+			}
+		}
+		followAll(t, store, seen)
+	}
+	for _, id := range []string{"event.user.disabled.stop", "event.user.disabled.hand_over", "event.job.handed_over", "event.user.enabled", "event.user.deleted", "event.project.member_removed"} {
+		if seen[id] == 0 {
+			t.Errorf("no history has %s", id)
+		}
+	}
+}
