@@ -31,6 +31,7 @@ const (
 	retryLongest    = time.Second
 	patienceAlone   = 10 * time.Second // with an agent's silence, when there is no other to ask
 	patienceOfMany  = time.Second      // when there is
+	patienceUpload  = 30 * time.Second // with an agent that takes in nothing of an upload: it writes what came to its disk
 	idleConnsMax    = 16
 	keepAliveIdle   = 5 * time.Second
 	keepAliveCount  = 3
@@ -76,6 +77,7 @@ type Client struct {
 	project  string
 	retryFor time.Duration
 	http     *http.Client
+	uploads  *http.Client // for bytes that are sent once
 }
 
 // New makes a client; it does not connect yet.
@@ -96,6 +98,7 @@ func New(config Config) (*Client, error) {
 		client.bases = append(client.bases, base)
 	}
 	if client.http != nil {
+		client.uploads = client.http
 		return client, nil
 	}
 	tlsConfig, err := clientTLS(config.CAPEM, config.CAFingerprint, config.LearnCA)
@@ -106,24 +109,24 @@ func New(config Config) (*Client, error) {
 	if len(client.bases) > 1 {
 		patience = patienceOfMany
 	}
-	client.http = &http.Client{
-		Transport:     newTransport(tlsConfig, patience),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	asIs := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	client.http = &http.Client{Transport: newTransport(tlsConfig, patience, patience), CheckRedirect: asIs}
+	client.uploads = &http.Client{Transport: newTransport(tlsConfig, patience, patienceUpload), CheckRedirect: asIs}
 	return client, nil
 }
 
 // newTransport speaks HTTP/1.1 to agents directly: proxies of the
 // environment do not know the cluster's CA and have no part in it. A machine
-// that fell silent is given up after patience, also on a connection that was
-// open before.
-func newTransport(config *tls.Config, patience time.Duration) *http.Transport {
+// that fell silent is given up after patience, and after silence on a connection
+// that was open before, which is also for how long one may take nothing in of
+// what it is sent.
+func newTransport(config *tls.Config, patience, silence time.Duration) *http.Transport {
 	dialer := &net.Dialer{
 		Timeout: patience,
 		KeepAliveConfig: net.KeepAliveConfig{
 			Enable: true, Idle: keepAliveIdle, Interval: time.Second, Count: keepAliveCount,
 		},
-		Control: func(_, _ string, conn syscall.RawConn) error { return giveUpAfter(conn, patience) },
+		Control: func(_, _ string, conn syscall.RawConn) error { return giveUpAfter(conn, silence) },
 	}
 	return &http.Transport{
 		DialContext:         dialer.DialContext,
@@ -156,19 +159,22 @@ func parseAddress(text string) (*url.URL, error) {
 // In is the same client whose requests act in a project, "" for the caller's own.
 // Both share connections.
 func (c *Client) In(project string) *Client {
-	return &Client{bases: c.bases, token: c.token, language: c.language, project: project, retryFor: c.retryFor, http: c.http}
+	return &Client{bases: c.bases, token: c.token, language: c.language, project: project, retryFor: c.retryFor, http: c.http, uploads: c.uploads}
 }
 
 // WithToken is the same client with another token. Both share connections.
 func (c *Client) WithToken(token string) *Client {
-	return &Client{bases: c.bases, token: token, language: c.language, project: c.project, retryFor: c.retryFor, http: c.http}
+	return &Client{bases: c.bases, token: token, language: c.language, project: c.project, retryFor: c.retryFor, http: c.http, uploads: c.uploads}
 }
 
 // Address is where the client asks first now.
 func (c *Client) Address() string { return c.base().String() }
 
 // Close drops the client's idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() {
+	c.http.CloseIdleConnections()
+	c.uploads.CloseIdleConnections()
+}
 
 func (c *Client) base() *url.URL { return c.bases[int(c.current.Load())%len(c.bases)] }
 
@@ -309,7 +315,7 @@ func (c *Client) once(ctx context.Context, call call, body []byte) (_ *http.Resp
 		request.GetBody = nil // send repeats it at the next address; net/http would, at the one that fell silent
 	}
 	c.sign(request.Header)
-	response, err := c.http.Do(request)
+	response, err := c.doorOf(call).Do(request)
 	if err != nil {
 		return nil, notSent(err), c.unreached(ctx, base, err)
 	}
@@ -319,6 +325,14 @@ func (c *Client) once(ctx context.Context, call call, body []byte) (_ *http.Resp
 	defer response.Body.Close()
 	told, err := decodeError(response)
 	return nil, told, err
+}
+
+// doorOf is the way out for a request.
+func (c *Client) doorOf(call call) *http.Client {
+	if call.upload != nil {
+		return c.uploads
+	}
+	return c.http
 }
 
 // notSent reports whether a transport failed before it sent anything.

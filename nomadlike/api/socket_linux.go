@@ -9,7 +9,8 @@ import (
 )
 
 // giveUpAfter breaks a connection whose peer acknowledges nothing for so
-// long.
+// long, or has no room for so long: Linux counts that as silence, although the
+// peer acknowledges it.
 func giveUpAfter(conn syscall.RawConn, silence time.Duration) error {
 	var failure error
 	err := conn.Control(func(fd uintptr) {
