@@ -395,6 +395,22 @@ func (c *cluster) leader(ctx context.Context) *host {
 	return nil
 }
 
+// term is the newest term of the log that a server knows, 0 when none answers.
+func (c *cluster) term(ctx context.Context) (newest uint64) {
+	for _, h := range c.servers() {
+		asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+		self, err := h.client.AgentSelf(asking)
+		cancel()
+		if err != nil {
+			continue
+		}
+		if term, err := strconv.ParseUint(self.Stats["raft_term"], 10, 64); err == nil {
+			newest = max(newest, term)
+		}
+	}
+	return newest
+}
+
 // close ends everything that the cluster started and takes its hosts away. The
 // logs stay.
 func (c *cluster) close() {

@@ -7,13 +7,19 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"nomadlike/nomadlike/consensus"
 )
 
-// restoreMax bounds how often and for how long a restore is tried.
-const restoreMax = 30 * time.Second
+// How long a restore is tried, and one server is asked for it.
+const (
+	restoreMax = 30 * time.Second // while the leader stays
+	restoreTry = 10 * time.Second
+	// unsteadyMax is how many times as long it is tried where leaders come and go.
+	unsteadyMax = 3
+)
 
 // restored is one return to an older state. What was acknowledged after it was
 // saved and before it was back is rightly gone; everything else is not.
@@ -59,27 +65,91 @@ func restore(ctx context.Context, s *strike) error {
 		if err != nil {
 			return err
 		}
-		failure := error(nil)
-		if err := wait(ctx, patient(restoreMax), "the state of the archive", func(ctx context.Context) bool {
-			o := operation{Act: bring, Via: s.hit[0].name, Call: h.now()}
-			var changed uint64
-			answer, err := c.all.RestoreSnapshot(ctx, bytes.NewReader(data))
-			if err == nil {
-				changed = answer.Index
-			}
-			o.Return, o.Outcome = h.now(), judge(err)
-			h.operation(o)
-			if failure = err; err != nil {
-				return false
-			}
-			h.ends(r, o.Return, changed)
-			return true
-		}); err != nil {
-			return fmt.Errorf("restore a snapshot: %w, last: %w", err, failure)
-		}
-		return nil
+		return bringBack(ctx, s, r, data)
 	})
 	return nil
+}
+
+// bringBack asks one server after the other for the state of an archive.
+func bringBack(ctx context.Context, s *strike, r int, data []byte) error {
+	h, c := s.history, s.cluster
+	return insist(ctx, patient(restoreMax), patient(restoreTry), c.servers(), c.term, func(ctx context.Context, via *host) error {
+		o := operation{Act: bring, Via: via.name, Call: h.now()}
+		answer, err := via.client.RestoreSnapshot(ctx, bytes.NewReader(data))
+		o.Return, o.Outcome = h.now(), judge(err)
+		h.operation(o)
+		if err == nil {
+			h.ends(r, o.Return, answer.Index)
+		}
+		return err
+	})
+}
+
+// insist asks servers in turn until one does what it is asked for, each for at most
+// try: one that hangs leaves time to the others. It gives up when they failed for limit
+// while the leader stayed, and after unsteadyMax times as long in any case.
+func insist(ctx context.Context, limit, try time.Duration, servers []*host, term func(context.Context) uint64, ask func(context.Context, *host) error) error {
+	var tries attempts
+	begin := time.Now()
+	err := wait(ctx, unsteadyMax*limit, "the state of the archive", func(ctx context.Context) bool {
+		via, before := servers[len(tries)%len(servers)], term(ctx)
+		asking, cancel := context.WithTimeout(ctx, try)
+		defer cancel()
+		err := ask(asking, via)
+		if err == nil {
+			tries = nil
+			return true
+		}
+		tries = append(tries, attempt{via.name, time.Since(begin), term(ctx) == before, err})
+		begin = time.Now()
+		return tries.steady() >= limit
+	})
+	if err != nil || len(tries) > 0 {
+		return fmt.Errorf("restore a snapshot: %s", tries)
+	}
+	return nil
+}
+
+// attempt is one request for the state of an archive that failed.
+type attempt struct {
+	via    string
+	took   time.Duration // from the one before on
+	steady bool          // no server began a term meanwhile: whoever led, led on
+	err    error
+}
+
+type attempts []attempt
+
+// steady is for how long a restore failed although the leader stayed. A leader
+// that goes takes the requests that are under way with it, and where processors are
+// wanting no leader may stay for as long as an archive takes.
+func (all attempts) steady() (spent time.Duration) {
+	for _, one := range all {
+		if one.steady {
+			spent += one.took
+		}
+	}
+	return spent
+}
+
+// String tells how the attempts ended, those that ended in the same way together.
+func (all attempts) String() string {
+	var order []string
+	times, longest, total := map[string]int{}, map[string]time.Duration{}, time.Duration(0)
+	for _, one := range all {
+		text := fmt.Sprintf("%s: %v", one.via, one.err)
+		if times[text] == 0 {
+			order = append(order, text)
+		}
+		times[text]++
+		longest[text] = max(longest[text], one.took)
+		total += one.took
+	}
+	for k, text := range order {
+		order[k] = fmt.Sprintf("%d × %s (%.1f s at most)", times[text], text, longest[text].Seconds())
+	}
+	return fmt.Sprintf("%d attempts failed in %.0f s, of which the leader stayed for %.0f s: %s",
+		len(all), total.Seconds(), all.steady().Seconds(), strings.Join(order, "; "))
 }
 
 // restoreAfterLoss cuts a client off while the state goes on that will be given up:
