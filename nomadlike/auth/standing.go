@@ -16,8 +16,8 @@ type Accounts interface {
 	User(name string) *structs.User
 	// Project returns a project's record, nil when it has none.
 	Project(name string) *structs.Project
-	// Projects iterates the records of projects by name.
-	Projects() iter.Seq[*structs.Project]
+	// ProjectsOf iterates the projects that list a user, by name.
+	ProjectsOf(user string) iter.Seq[*structs.Project]
 }
 
 // Standing is whom a token speaks for in one request, and where.
@@ -129,10 +129,8 @@ func lower(a, b UserRole) UserRole {
 // each.
 func Memberships(accounts Accounts, user string) []structs.Membership {
 	found := []structs.Membership{}
-	for project := range accounts.Projects() {
-		if role := project.RoleOf(user); role != "" {
-			found = append(found, structs.Membership{Project: project.Name, Role: role})
-		}
+	for project := range accounts.ProjectsOf(user) {
+		found = append(found, structs.Membership{Project: project.Name, Role: project.RoleOf(user)})
 	}
 	return found
 }
@@ -144,10 +142,8 @@ func HomeProject(accounts Accounts, user *structs.User) string {
 	if user.Project != "" && (accounts.Project(user.Project).RoleOf(user.Name) != "" || user.Role != "") {
 		return user.Project
 	}
-	for project := range accounts.Projects() {
-		if project.RoleOf(user.Name) != "" {
-			return project.Name
-		}
+	for project := range accounts.ProjectsOf(user.Name) {
+		return project.Name
 	}
 	return user.Project
 }

@@ -3,7 +3,6 @@ package auth
 import (
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +29,15 @@ func (f fakeAccounts) Project(name string) *structs.Project {
 	return nil
 }
 
-func (f fakeAccounts) Projects() iter.Seq[*structs.Project] { return slices.Values(f.projects) }
+func (f fakeAccounts) ProjectsOf(user string) iter.Seq[*structs.Project] {
+	return func(yield func(*structs.Project) bool) {
+		for _, project := range f.projects {
+			if project.RoleOf(user) != "" && !yield(project) {
+				return
+			}
+		}
+	}
+}
 
 func group() fakeAccounts {
 	return fakeAccounts{

@@ -46,6 +46,7 @@ const (
 	indexNode       = "node"       // allocations by node, those first that hold resources or still run
 	indexGang       = "gang"       // allocations by job, subjob, attempt, rank
 	indexHash       = "hash"       // tokens by the hash of their secret
+	indexMember     = "member"     // projects by each name that they list, and their own
 )
 
 // metaRow is the state's own record: one row, replaced by every batch. It
@@ -151,6 +152,21 @@ func (indexer[T]) FromArgs(args ...any) ([]byte, error) { return args[0].([]byte
 func (indexer[T]) PrefixFromArgs(args ...any) ([]byte, error) { return args[0].([]byte), nil }
 
 // table describes one table by the key functions of its indexes.
+// memberIndexer has a project found by each name that it lists.
+type memberIndexer struct{ indexer[*structs.Project] }
+
+// FromObject implements memdb.MultiIndexer.
+func (memberIndexer) FromObject(row any) (bool, [][]byte, error) {
+	project := row.(*structs.Project)
+	keys := make([][]byte, 0, len(project.Members)+len(project.Admins)+len(project.Viewers))
+	for _, names := range [][]string{project.Admins, project.Members, project.Viewers} {
+		for _, name := range names {
+			keys = append(keys, nameKey(name, project.Name))
+		}
+	}
+	return len(keys) > 0, keys, nil
+}
+
 func table[T any](name string, keys map[string]func(T) []byte) *memdb.TableSchema {
 	schema := &memdb.TableSchema{Name: name, Indexes: make(map[string]*memdb.IndexSchema, len(keys))}
 	for index, key := range keys {
@@ -263,6 +279,11 @@ func schema() *memdb.DBSchema {
 				return appendUint(indexKey(r.Ended), r.Seq)
 			},
 		}),
+	}
+	for _, one := range tables {
+		if one.Name == tableProjects {
+			one.Indexes[indexMember] = &memdb.IndexSchema{Name: indexMember, Unique: true, AllowMissing: true, Indexer: memberIndexer{}}
+		}
 	}
 	all := &memdb.DBSchema{Tables: make(map[string]*memdb.TableSchema, len(tables))}
 	for _, one := range tables {

@@ -43,6 +43,14 @@ func (s *Snapshot) Projects() iter.Seq[*structs.Project] {
 	return each[*structs.Project](s.db, tableProjects, indexID, nil)
 }
 
+// ProjectsOf iterates the projects that list a user, by name.
+func (s *Snapshot) ProjectsOf(user string) iter.Seq[*structs.Project] {
+	if user == "" {
+		return func(func(*structs.Project) bool) {}
+	}
+	return each[*structs.Project](s.db, tableProjects, indexMember, idKey(user))
+}
+
 // WatchProjects is the Watch twin of Projects.
 func (s *Snapshot) WatchProjects() <-chan struct{} { return s.watchPrefix(tableProjects, indexID, nil) }
 

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"nomadlike/nomadlike/structs"
@@ -121,6 +122,20 @@ func TestAccountsComeAndGo(t *testing.T) {
 			for _, name := range []string{"ann", "bob"} {
 				if got, _ := store.LiveOf(name, ""); got != live[name] {
 					t.Fatalf("seed %d, command %d: %s has %d live subjobs, %d are counted", seed, i, name, live[name], got)
+				}
+			}
+			for _, name := range []string{"ann", "bob"} {
+				var listed, found []string
+				for project := range snapshot.Projects() {
+					if project.RoleOf(name) != "" {
+						listed = append(listed, project.Name)
+					}
+				}
+				for project := range snapshot.ProjectsOf(name) {
+					found = append(found, project.Name)
+				}
+				if !slices.Equal(listed, found) {
+					t.Fatalf("seed %d, command %d: %s is listed by %q and found in %q", seed, i, name, listed, found)
 				}
 			}
 			for token := range snapshot.Tokens() {
