@@ -100,7 +100,7 @@ func insist(ctx context.Context, limit, try time.Duration, servers []*host, term
 			tries = nil
 			return true
 		}
-		tries = append(tries, attempt{via.name, time.Since(begin), term(ctx) == before, err})
+		tries = append(tries, attempt{via.name, time.Since(begin), before != 0 && term(ctx) == before, err})
 		begin = time.Now()
 		return tries.steady() >= limit
 	})
@@ -114,7 +114,7 @@ func insist(ctx context.Context, limit, try time.Duration, servers []*host, term
 type attempt struct {
 	via    string
 	took   time.Duration // from the one before on
-	steady bool          // no server began a term meanwhile: whoever led, led on
+	steady bool          // servers told their term, and none began another meanwhile: whoever led, led on
 	err    error
 }
 

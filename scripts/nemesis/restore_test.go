@@ -17,7 +17,7 @@ func TestRestoreIsTriedWhileLeadersComeAndGo(t *testing.T) {
 	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	for _, test := range []struct {
 		name  string
-		moves time.Duration // a term lasts so long; 0: for ever
+		moves time.Duration // a term lasts so long; 0: for ever, less: no server tells
 		ask   func(ctx context.Context, at time.Duration, via string) error
 		want  string // of the finding, "" for none
 		until time.Duration
@@ -44,15 +44,22 @@ func TestRestoreIsTriedWhileLeadersComeAndGo(t *testing.T) {
 			"leaders go for ever", 3 * time.Second, func(ctx context.Context, _ time.Duration, _ string) error { return hang(ctx) },
 			" attempts failed in 90 s, of which the leader stayed for 0 s: ", 90 * time.Second,
 		},
+		{
+			"no server says anything", -1, func(ctx context.Context, _ time.Duration, _ string) error { return hang(ctx) },
+			" attempts failed in 90 s, of which the leader stayed for 0 s: ", 90 * time.Second,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				term := func(context.Context) uint64 {
-					if test.moves == 0 {
+					switch {
+					case test.moves < 0:
+						return 0
+					case test.moves == 0:
 						return 7
 					}
-					return uint64(time.Since(began) / test.moves)
+					return 7 + uint64(time.Since(began)/test.moves)
 				}
 				err := insist(t.Context(), 30*time.Second, 10*time.Second, hosts, term, func(ctx context.Context, via *host) error {
 					return test.ask(ctx, time.Since(began), via.name)
