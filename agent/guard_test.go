@@ -189,6 +189,10 @@ func changes() map[string]any {
 		"pools.put":            structs.Pool{Name: "some", Description: "x"},
 		"pools.delete":         nil,
 		"projects.put":         structs.Project{Name: "some", Description: "x"},
+		"projects.member":      api.MemberRequest{User: "mei", Role: "user"},
+		"users.put":            structs.User{Name: "mei", DisplayName: "Mei"},
+		"users.state":          api.UserStateRequest{Disabled: true},
+		"users.delete":         nil,
 		"projects.delete":      nil,
 		"jobs.submit":          api.JobRequest{HCL: sleeper("fresh", "one", "none")},
 		"jobs.stop":            api.JobStopRequest{},
@@ -244,6 +248,9 @@ func TestRevokedTokenChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := w.admin.PutUser(t.Context(), &structs.User{Name: "mei"}); err != nil {
+		t.Fatal(err)
+	}
 	for _, route := range api.Routes() {
 		if !route.Mutates() || noEntry[route.Name] != "" {
 			continue
@@ -271,6 +278,8 @@ func TestRevokedTokenChangesNothing(t *testing.T) {
 			id = w.ids["mate"]
 		case strings.HasPrefix(route.Name, "join_tokens."):
 			id = join.Token.ID
+		case strings.HasPrefix(route.Name, "users."):
+			id = "mei"
 		case strings.HasPrefix(route.Name, "pools."), strings.HasPrefix(route.Name, "projects."):
 			id = "some"
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/httpapi/front"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
@@ -53,14 +54,61 @@ func TestEventsTellTheLifeOfAJob(t *testing.T) {
 	}
 }
 
-// A revoked token ends what it has open within a second: events, followed
-// logs, exec and blocking queries.
-func TestRevokedTokenClosesWhatIsOpen(t *testing.T) {
-	_, admin := devAgent(t)
-	made, err := admin.CreateToken(t.Context(), api.TokenRequest{Role: "user", Project: "default", User: "ann"})
+// Whoever may no longer do it sees what they have open end within a second: events,
+// followed logs, a terminal and a blocking query.
+func TestWhatIsOpenEndsWithTheRightToIt(t *testing.T) {
+	t.Run("token revoked", func(t *testing.T) {
+		agent, admin := devAgent(t)
+		made := tokenOf(t, admin, api.TokenRequest{Role: "user", Project: "default", User: "ann"})
+		closesWhatIsOpen(t, agent, admin, made, structs.CodeUnauthorized, func() error {
+			_, err := admin.DeleteToken(t.Context(), made.Token.ID)
+			return err
+		})
+	})
+	for name, c := range map[string]struct {
+		code structs.ErrorCode
+		end  func(*api.Client) error
+	}{
+		"account disabled": {structs.CodeUnauthorized, func(admin *api.Client) error {
+			_, err := admin.SetUserState(t.Context(), "ann", api.UserStateRequest{Disabled: true})
+			return err
+		}},
+		"no member any more": {structs.CodeForbidden, func(admin *api.Client) error {
+			_, err := admin.SetMember(t.Context(), "speech", api.MemberRequest{User: "ann"})
+			return err
+		}},
+		"only to look": {structs.CodeUnauthorized, func(admin *api.Client) error {
+			_, err := admin.SetMember(t.Context(), "speech", api.MemberRequest{User: "ann", Role: structs.RoleViewer})
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			agent, admin := devAgent(t)
+			if _, err := admin.PutUser(t.Context(), &structs.User{Name: "ann"}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := admin.SetMember(t.Context(), "speech", api.MemberRequest{User: "ann", Role: structs.RoleUser}); err != nil {
+				t.Fatal(err)
+			}
+			made := tokenOf(t, admin, api.TokenRequest{Role: structs.RoleAccount, User: "ann"})
+			closesWhatIsOpen(t, agent, admin, made, c.code, func() error { return c.end(admin) })
+		})
+	}
+}
+
+func tokenOf(t *testing.T, admin *api.Client, request api.TokenRequest) *api.NewToken {
+	t.Helper()
+	made, err := admin.CreateToken(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return made
+}
+
+// closesWhatIsOpen has ann open everything that stays open, takes a right away, and
+// expects all of it to end within a second with a code.
+func closesWhatIsOpen(t *testing.T, agent *Agent, admin *api.Client, made *api.NewToken, code structs.ErrorCode, end func() error) {
+	t.Helper()
 	ann := admin.WithToken(made.Secret)
 	job := runJob(t, ann, hello("sleep 600"), structs.JobRunning)
 	alloc := allocOf(t, ann, job.Job.ID)
@@ -96,7 +144,10 @@ func TestRevokedTokenClosesWhatIsOpen(t *testing.T) {
 	eventually.Within(t, time.Minute, "see the command run", func() bool {
 		return shell.SendStdin(t.Context(), []byte("x")) == nil
 	})
-	if _, err := admin.DeleteToken(t.Context(), made.Token.ID); err != nil {
+	eventually.Within(t, time.Minute, "see all four open", func() bool {
+		return agent.http.Handler.(*front.Front).Streams(made.Token.ID) == 4
+	})
+	if err := end(); err != nil {
 		t.Fatal(err)
 	}
 	limit := time.NewTimer(time.Second)
@@ -113,13 +164,16 @@ func TestRevokedTokenClosesWhatIsOpen(t *testing.T) {
 			t.Fatalf("only %v ended within a second", got)
 		}
 	}
-	for _, want := range []string{"events unauthorized", "logs unauthorized", "query unauthorized"} {
-		if !got[want] {
-			t.Errorf("%s is missing in %v", want, got)
+	for _, want := range []string{"events ", "logs ", "query "} {
+		if !got[want+string(code)] {
+			t.Errorf("%s%s is missing in %v", want, code, got)
 		}
 	}
-	if _, _, err := ann.Job(t.Context(), job.Job.ID, nil); structs.CodeOf(err) != structs.CodeUnauthorized {
-		t.Errorf("after: %v", err)
+	if _, err := ann.Exec(t.Context(), alloc.ID, structs.ExecStart{Command: []string{"cat"}}); err == nil {
+		t.Error("a terminal opens afterwards")
+	}
+	if _, err := admin.StopJob(t.Context(), job.Job.ID, api.JobStopRequest{}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -42,7 +42,7 @@ func Stand(accounts Accounts, token *structs.Token, named string, now time.Time)
 	case refusal != nil:
 		return Standing{}, refusal
 	case principal.Kind != KindUser: // a link shows one thing, whatever the request names
-		return Standing{Principal: principal, Project: principal.Project}, nil
+		return Standing{Principal: principal, Project: cmp.Or(principal.Project, structs.DefaultProject)}, nil
 	case named != "" && structs.NameProblem(named) != "":
 		return Standing{}, structs.NewError(structs.CodeInvalid, "auth.project_name", "project", named)
 	case named != "" && token.Project != "" && named != token.Project:
