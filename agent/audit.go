@@ -28,6 +28,7 @@ func (a *Agent) openAudit() error {
 	}
 	a.life.atStop(func(context.Context) { a.life.stopFailed("audit record", a.journal.Close()) })
 	a.life.follow(a.journal.Run)
+	a.copies = &auditCopies{journal: a.journal, pool: a.pool, servers: a.servers, life: a.life, log: a.log}
 	return nil
 }
 

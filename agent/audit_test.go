@@ -1,10 +1,14 @@
 package agent
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/audit"
@@ -70,5 +74,89 @@ func TestAuditOfAnAgent(t *testing.T) {
 	states, err := agent.journal.Check(t.Context())
 	if err != nil || len(states) != 1 || states[0].Broken != nil || !strings.HasPrefix(states[0].Server, agent.ID()) {
 		t.Errorf("%+v, %v", states, err)
+	}
+}
+
+// Every server tells of all: it has copies of the others' records within a second,
+// says whose records are those of a copy, and of changed ones where.
+func TestAuditOfACluster(t *testing.T) {
+	c := startCluster(t, 3, 0)
+	clients := make([]*api.Client, 3)
+	for i, server := range c.servers {
+		clients[i] = c.at(t, server, c.token)
+	}
+	last := c.servers[2]
+	made, err := clients[2].CreateToken(t.Context(), api.TokenRequest{Name: "a name", Role: "viewer", Project: "default", User: "vic"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := time.Now()
+	copied := func(agent *Agent) bool {
+		page, err := agent.journal.Query(t.Context(), audit.Filter{Action: "tokens.create", Object: "token/" + made.Token.ID}, "", 1)
+		return err == nil && len(page.Records) == 1 && page.Records[0].Server == last.ID()
+	}
+	waitFor(t, "copies of a record", func() bool { return copied(c.servers[0]) && copied(c.servers[1]) })
+	t.Logf("a record is on all disks %s after its answer", time.Since(written))
+	if _, err := c.at(t, c.servers[1], made.Secret).CreateToken(t.Context(), api.TokenRequest{Role: "admin"}); err == nil {
+		t.Fatal("a viewer made a token")
+	}
+	list, err := clients[0].Audit(t.Context(), api.AuditQuery{Refused: true, User: "vic", Since: "1h"})
+	if err != nil || len(list.Records) != 1 || list.Records[0].Server != c.servers[1].ID() || list.Records[0].Reason != "auth.forbidden.role" || len(list.Servers) != 3 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	for _, server := range list.Servers {
+		if !server.Answered || server.Last == 0 || server.Name == "" {
+			t.Errorf("%+v", server)
+		}
+	}
+	if _, err := c.at(t, c.servers[0], made.Secret).Audit(t.Context(), api.AuditQuery{}); structs.CodeOf(err) != structs.CodeForbidden {
+		t.Errorf("a viewer reads the record: %v", err)
+	}
+	var check *api.AuditCheck
+	waitFor(t, "copies of all records", func() bool {
+		check, err = clients[1].VerifyAudit(t.Context())
+		if err != nil || !check.Whole {
+			t.Fatalf("%+v, %v", check, err)
+		}
+		return len(check.Chains) == 9
+	})
+
+	files, err := filepath.Glob(filepath.Join(last.DataDir(), auditDir, last.ID(), "*.jsonl"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files[0], bytes.Replace(data, []byte(made.Token.ID), []byte(strings.Repeat("0", len(made.Token.ID))), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check, err = clients[0].VerifyAudit(t.Context())
+	broken := 0
+	for _, chain := range check.Chains {
+		if chain.Broken != "" {
+			broken++
+			if chain.Server != last.ID() || chain.Holder != last.ID() || chain.Broken != "copy" || chain.Seq != chain.Last { // nothing came after it yet: only the copies can tell
+				t.Errorf("%+v", chain)
+			}
+		}
+	}
+	if err != nil || check.Whole || broken != 1 {
+		t.Errorf("%d broken chains, %+v, %v", broken, check, err)
+	}
+
+	stopAgent(t, last)
+	list, err = clients[0].Audit(t.Context(), api.AuditQuery{Object: "token/" + made.Token.ID, Action: "tokens"})
+	if err != nil || len(list.Records) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for _, server := range list.Servers {
+		if server.Answered != (server.ID != last.ID()) || server.Last == 0 {
+			t.Errorf("%+v", server)
+		}
+	}
+	if check, err := clients[0].VerifyAudit(t.Context()); err != nil || check.Whole || len(check.Away) != 1 || check.Away[0] != last.ID() {
+		t.Errorf("%+v, %v", check, err)
 	}
 }

@@ -136,6 +136,7 @@ type Agent struct {
 	backups  *backups // nil: none are configured
 	teller   *teller
 	journal  *journal.Journal // of who did what
+	copies   *auditCopies
 }
 
 // Run runs an agent until ctx ends or it fails, and stops it in order.
@@ -434,6 +435,8 @@ func (a *Agent) openServer(context.Context) error {
 	a.removals.follow(a.store)
 	a.keyring.registerGossip()
 	a.keyring.registerCA()
+	a.copies.register(a.rpc)
+	a.copies.follow()
 	a.keyring.follow()
 	if a.identity.founder && len(a.raft.Peers()) == 0 {
 		return a.members.begin(a.life, a.addr)

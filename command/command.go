@@ -95,6 +95,7 @@ func verbs() []verb {
 	all = append(all, keyVerbs()...)
 	all = append(all, userVerbs()...)
 	all = append(all, tokenVerbs()...)
+	all = append(all, auditVerbs()...)
 	all = append(all, shareVerbs()...)
 	all = append(all, simVerbs()...)
 	all = append(all, agentVerbs()...)

@@ -29,6 +29,7 @@ type Config struct {
 	Archives  Archives
 	Authority Authority
 	Keys      Keys
+	Audit     AuditRecord
 
 	Addr       string          // host:port of this agent
 	SpoolDir   string          // for snapshots on their way out
@@ -104,6 +105,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		servers:     serverHandlers{core: all, members: c.Members, servers: c.Servers},
 		snapshots:   snapshotHandlers{core: all, archives: c.Archives, applied: c.Servers.AppliedIndex, spoolDir: c.SpoolDir},
 		keys:        keyHandlers{core: all, keys: c.Keys, members: c.Members, rotating: make(chan struct{}, 1)},
+		audit:       auditHandlers{core: all, record: c.Audit, members: c.Members},
 		metrics:     told,
 		self:        c.Self,
 		health:      c.Health,

@@ -30,6 +30,7 @@ type endpoints struct {
 	servers     serverHandlers
 	snapshots   snapshotHandlers
 	keys        keyHandlers
+	audit       auditHandlers
 	metrics     *metrics
 	self        func() api.AgentSelf
 	health      func() api.Health
@@ -142,6 +143,8 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.Stream(t.Through(func(h front.Handler) front.Handler { return unlessStale(onLeader(h), h) }), api.OperatorSnapshotSave, e.snapshots.save)
 	front.Read(leader, api.OperatorSnapshotRestore, e.snapshots.restore)
 	front.Read(t, api.OperatorSnapshotInspect, e.snapshots.inspect)
+	front.Read(t, api.AuditRead, e.audit.list)
+	front.Read(t, api.AuditVerify, e.audit.verify)
 	front.Read(t, api.AgentHealth, ReadHealth(e.health))
 	front.Read(t, api.AgentSelfRead, readSelf(e.self))
 	front.Write(t, api.AgentJoin, e.joins.letIn)

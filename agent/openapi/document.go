@@ -9,6 +9,7 @@ import (
 
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/audit"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -185,7 +186,7 @@ func (b *schemaBuilder) name(t reflect.Type) string {
 	if name, ok := b.names[t]; ok {
 		return name
 	}
-	name := t.Name()
+	name := ownName(t)
 	if _, taken := b.schemas[name]; taken {
 		path := strings.Split(t.PkgPath(), "/")
 		name = path[len(path)-1] + "." + name
@@ -209,7 +210,16 @@ func (b *schemaBuilder) choice(t reflect.Type) string {
 	if !ok {
 		panic("openapi: no words are listed for " + t.String())
 	}
-	b.schemas[t.Name()] = node{"type": "string", "enum": listed}
+	b.schemas[ownName(t)] = node{"type": "string", "enum": listed}
+	return ownName(t)
+}
+
+// ownName is a type's name where no package stands before it: those of the audit
+// record are too common for that.
+func ownName(t reflect.Type) string {
+	if t.PkgPath() == reflect.TypeFor[audit.Record]().PkgPath() {
+		return "Audit" + t.Name()
+	}
 	return t.Name()
 }
 

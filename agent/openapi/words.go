@@ -3,6 +3,7 @@ package openapi
 import (
 	"reflect"
 
+	"nomadlike/nomadlike/audit"
 	"nomadlike/nomadlike/faults"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/structs/outlook"
@@ -20,6 +21,7 @@ func words() map[reflect.Type][]any {
 	list(listed, structs.JobStates()...)
 	list(listed, structs.OrderSubmission, structs.OrderFair)
 	list(listed, structs.DeviceClear, structs.DeviceReset, structs.DeviceQuarantine)
+	list(listed, audit.Allowed, audit.Refused, audit.Failed)
 	list(listed, structs.DesiredRun, structs.DesiredStop)
 	list(listed, structs.AllocPending, structs.AllocPreparing, structs.AllocPrepared, structs.AllocRunning,
 		structs.AllocComplete, structs.AllocFailed, structs.AllocKilled, structs.AllocLost)

@@ -14,7 +14,7 @@ import (
 // TestWordsAreWhole compares the listed words with the constants of their types.
 func TestWordsAreWhole(t *testing.T) {
 	declared := make(map[string][]any)
-	for _, dir := range []string{"structs", "structs/outlook", "faults"} {
+	for _, dir := range []string{"structs", "structs/outlook", "faults", "audit"} {
 		paths, err := filepath.Glob(filepath.Join("..", "..", "nomadlike", dir, "*.go"))
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("sources of %s: %d files, %v", dir, len(paths), err)
@@ -26,22 +26,22 @@ func TestWordsAreWhole(t *testing.T) {
 			}
 			ast.Inspect(file, func(n ast.Node) bool {
 				if spec, ok := n.(*ast.ValueSpec); ok {
-					constants(spec, declared)
+					constants(spec, filepath.Base(dir)+".", declared)
 				}
 				return true
 			})
 		}
 	}
 	for of, listed := range words() {
-		want := declared[of.Name()]
+		want := declared[of.String()]
 		if !sameWords(listed, want) {
 			t.Errorf("%s: %v are listed, %v are declared", of, listed, want)
 		}
 	}
 }
 
-// constants adds the texts of one declaration to those of its type.
-func constants(spec *ast.ValueSpec, into map[string][]any) {
+// constants adds the texts of one declaration to those of its type in a package.
+func constants(spec *ast.ValueSpec, within string, into map[string][]any) {
 	of, ok := spec.Type.(*ast.Ident)
 	if !ok {
 		return
@@ -52,7 +52,7 @@ func constants(spec *ast.ValueSpec, into map[string][]any) {
 			continue
 		}
 		if text, err := strconv.Unquote(literal.Value); err == nil {
-			into[of.Name] = append(into[of.Name], text)
+			into[within+of.Name] = append(into[within+of.Name], text)
 		}
 	}
 }

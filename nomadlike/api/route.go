@@ -134,6 +134,7 @@ func Routes() []Route {
 	routes = append(routes, userRoutes()...)
 	routes = append(routes, tokenRoutes()...)
 	routes = append(routes, clusterRoutes()...)
+	routes = append(routes, auditRoutes()...)
 	return append(routes, agentRoutes()...)
 }
 

@@ -20,6 +20,8 @@ package structs
 //	Node.Treat       server -> client: DeviceTreat / DeviceTreated
 //	Alloc.Commit     server -> client: CommitOrder / Committed
 //	Node.Look        server -> client: DataLook / DataSeen
+//	Server.Audit     server -> server: AuditAsk / AuditTail
+//	Server.AuditCheck server -> server: AuditCheckAsk / AuditChecked
 const (
 	MethodNodeSession     = "Node.Session"
 	MethodLeaderPropose   = "Leader.Propose"
@@ -41,6 +43,8 @@ const (
 	MethodNodeTreat       = "Node.Treat"
 	MethodNodeLook        = "Node.Look"
 	MethodAllocCommit     = "Alloc.Commit"
+	MethodServerAudit     = "Server.Audit"      // audit records that the other one lacks
+	MethodServerAuditLook = "Server.AuditCheck" // are the records on its disk whole
 )
 
 // SessionUp is what a node says on its stream; exactly one field is set.

@@ -39,6 +39,8 @@ var said = map[string][]reflect.Type{
 	structs.MethodNodeTreat:       both[structs.DeviceTreat, structs.DeviceTreated](),
 	structs.MethodNodeLook:        both[structs.DataLook, structs.DataSeen](),
 	structs.MethodAllocCommit:     both[structs.CommitOrder, structs.Committed](),
+	structs.MethodServerAudit:     both[structs.AuditAsk, structs.AuditTail](),
+	structs.MethodServerAuditLook: both[structs.AuditCheckAsk, structs.AuditChecked](),
 }
 
 func both[Up, Down any]() []reflect.Type {

@@ -31,7 +31,8 @@ package wire
 //	20  2026-11-26  owners are asked for VIP jobs: command 40, VIP.Ask, Subjob.Consents
 //	21  2026-11-26  faults that tasks bring upon their devices are events of their jobs: Told.Event
 //	22  2026-11-26  accounts of people, and who belongs to projects in which role: commands 41 to 44, Project.Admins, Project.Viewers, users in stored states
-const ProtocolVersion = 22
+//	23  2026-11-26  servers give each other their audit records: Server.Audit, Server.AuditCheck
+const ProtocolVersion = 23
 
 // The first versions that know what must not be proposed to older servers.
 const (

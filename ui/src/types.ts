@@ -151,6 +151,82 @@ export interface AttemptList {
 export type AttemptState = 'preparing' | 'released' | 'running' | 'ending' | 'ended'
 export const attemptStates: AttemptState[] = ['preparing', 'released', 'running', 'ending', 'ended']
 
+export interface AuditActor {
+  kind?: string
+  method?: string
+  role?: string
+  token_id?: string
+  user?: string
+}
+
+export interface AuditChain {
+  at: string | null
+  broken?: string
+  file?: string
+  first: number
+  hash: string
+  holder: string
+  last: number
+  line?: number
+  lines: number
+  seq?: number
+  server: string
+}
+
+export interface AuditCheck {
+  away: string[] | null
+  chains: AuditChain[] | null
+  names: Record<string, string> | null
+  whole: boolean
+}
+
+export interface AuditList {
+  next?: string
+  records: AuditRecord[] | null
+  servers: AuditServer[] | null
+  until?: string
+}
+
+export interface AuditObject {
+  id?: string
+  kind?: string
+  owner?: string
+  part?: string
+  project?: string
+}
+
+export type AuditOutcome = 'allowed' | 'refused' | 'failed'
+export const auditOutcomes: AuditOutcome[] = ['allowed', 'refused', 'failed']
+
+export interface AuditRecord {
+  action: string
+  actor: AuditActor
+  address?: string
+  count?: number
+  forwarded?: number
+  index?: number
+  object: AuditObject
+  outcome: AuditOutcome
+  prev: string
+  reason?: string
+  received?: number
+  request?: string
+  sent?: number
+  seq: number
+  server: string
+  status?: number
+  time: string | null
+  took?: string
+}
+
+export interface AuditServer {
+  answered: boolean
+  id: string
+  last: number
+  last_at?: string
+  name?: string
+}
+
 export interface AutopilotHealth {
   certificates?: CertificateEnd[]
   failure_tolerance: number
