@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/audit"
 	"nomadlike/nomadlike/structs"
@@ -158,5 +159,29 @@ func TestAuditOfACluster(t *testing.T) {
 	}
 	if check, err := clients[0].VerifyAudit(t.Context()); err != nil || check.Whole || len(check.Away) != 1 || check.Away[0] != last.ID() {
 		t.Errorf("%+v, %v", check, err)
+	}
+}
+
+// What a server records is in the file that it was told of, too, line by line.
+func TestAuditIsForwarded(t *testing.T) {
+	yes, path, options := true, filepath.Join(t.TempDir(), "audit.jsonl"), testOptions(t)
+	agent := startAgent(t, config.Settings{Dev: &yes, Server: &config.ServerBlock{Audit: &config.AuditBlock{File: &path}}}, options)
+	made, err := savedClient(t, options).CreateToken(t.Context(), api.TokenRequest{Role: "operator", User: "olga"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var data []byte
+	waitFor(t, "the record in the file", func() bool {
+		data, _ = os.ReadFile(path)
+		return bytes.Contains(data, []byte(made.Token.ID))
+	})
+	chain := audit.Chain{Server: agent.ID()}
+	for line := range bytes.Lines(data) {
+		if _, err := chain.Next(line); err != nil {
+			t.Error(err)
+		}
+	}
+	if chain.First != 1 || chain.Lines < 3 {
+		t.Errorf("%+v", chain)
 	}
 }

@@ -34,6 +34,13 @@ server {
   audit {
     keep     = "730d"
     max_size = "4GiB"
+    file     = "/var/log/nomadlike/audit.jsonl"
+
+    syslog {
+      address = "logs.example.org:6514"
+      tls     = true
+      ca      = "/etc/nomadlike/syslog-ca.pem"
+    }
   }
 }
 
