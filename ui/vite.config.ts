@@ -23,7 +23,7 @@ function pack(): Plugin {
 }
 
 // What is seen first: the frame of the site, home and the list of jobs.
-const first = /rolldown\/runtime|\/node_modules\/(react|react-dom|scheduler|react-router|cookie|set-cookie-parser|@tanstack\/[a-z-]+|i18next|react-i18next|html-parse-stringify|void-elements|use-sync-external-store)\/|\/ui\/src\/(again|address|api|app|events|format|i18n|look|nonce|main|rights|shell|signin|types)\.tsx?$|\/ui\/src\/pages\/(home|jobs)\.tsx$|\/ui\/src\/parts\/(away|controls|controls\/messages|deeds|draft|filters|grid|jobrow|keys|lists|load|mine|palette|rail|starts|states|wall)\.tsx?$/
+const first = /rolldown\/runtime|\/node_modules\/(react|react-dom|scheduler|react-router|cookie|set-cookie-parser|@tanstack\/[a-z-]+|i18next|react-i18next|html-parse-stringify|void-elements|use-sync-external-store)\/|\/ui\/src\/(acting|again|address|api|app|events|format|i18n|look|nonce|main|rights|shell|signin|types)\.tsx?$|\/ui\/src\/pages\/(home|jobs)\.tsx$|\/ui\/src\/parts\/(acting|away|controls|controls\/messages|deeds|draft|filters|grid|jobrow|keys|lists|load|mine|palette|rail|starts|states|wall)\.tsx?$/
 
 // What a first view needs beyond the program itself: the code of its page and
 // the texts of its language. Imports would ask for them one after the other;

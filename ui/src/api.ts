@@ -1,3 +1,4 @@
+import { act, acting, astray } from './acting'
 import type { Error as Failure, JobList, JobSummary } from './types'
 
 // A refusal of the API, in the language that the page asked for.
@@ -38,10 +39,14 @@ async function early(path: string): Promise<Response | undefined> {
   return found?.ok ? found : undefined
 }
 
-// send makes a request with the cookie. The header tells the agent that no
-// form of another site made it.
+// send makes a request with the cookie, in the project that was chosen. The header
+// tells the agent that no form of another site made it. Where the project may be acted
+// in no more it is forgotten: what is read is read in the caller's own, what changes
+// something is not repeated there.
 export async function send(method: string, path: string, body?: unknown, signal?: AbortSignal, more: Record<string, string> = {}): Promise<Response> {
   const headers: Record<string, string> = { ...more, 'X-Nomadlike-Request': 'ui', 'Accept-Language': language }
+  const project = path === '/v1/session' ? '' : acting()
+  if (project) headers['X-Nomadlike-Project'] = project
   if (body !== undefined) headers['Content-Type'] = 'application/json'
   let answer: Response
   try {
@@ -56,6 +61,10 @@ export async function send(method: string, path: string, body?: unknown, signal?
     failure = (await answer.json()) as Failure
   } catch {
     // whoever stands between has answered in words of its own
+  }
+  if (astray(failure.id, project)) {
+    if (acting() === project) act('', project)
+    if (method === 'GET') return send(method, path, body, signal, more)
   }
   if (answer.status === 401 && path !== '/v1/session') whenSignedOut()
   throw new ApiError(answer.status, failure)

@@ -1,9 +1,11 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { useEffect, useMemo, useState } from 'react'
 import { createBrowserRouter, RouterProvider } from 'react-router'
+import { dropWhenSwitched } from './acting'
 import { ApiError, asked, onSignedOut } from './api'
 import { Look, type Mode } from './look'
 import { again } from './again'
+import { withTexts } from './i18n'
 import { Home } from './pages/home'
 import { Jobs } from './pages/jobs'
 import { Messages } from './parts/controls/messages'
@@ -24,6 +26,7 @@ const client = new QueryClient({
 })
 // One refusal may be of a moment: who is signed in is asked before the page goes.
 onSignedOut(() => void client.invalidateQueries({ queryKey: ['session'] }))
+dropWhenSwitched(client)
 
 // takeFirst takes up what boot.js has asked for, while the texts are on their
 // way: when they are there the first view is drawn once, and whole.
@@ -51,6 +54,8 @@ const router = createBrowserRouter([
       { path: 'queue', lazy: () => again(() => import('./pages/queue')).then((m) => ({ Component: m.QueuePage })) },
       { path: 'nodes/:id', lazy: () => again(() => import('./pages/node')).then((m) => ({ Component: m.NodePage })) },
       { path: 'pools', lazy: () => again(() => import('./pages/pools')).then((m) => ({ Component: m.Pools })) },
+      { path: 'project', lazy: () => again(() => Promise.all([import('./pages/project'), withTexts('people')])).then(([m]) => ({ Component: m.ProjectPage })) },
+      { path: 'people', lazy: () => again(() => Promise.all([import('./pages/people'), withTexts('people')])).then(([m]) => ({ Component: m.People })) },
       { path: 'servers', lazy: () => again(() => import('./pages/servers')).then((m) => ({ Component: m.Servers })) },
       { path: '*', element: <NoPage /> },
     ],

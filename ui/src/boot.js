@@ -4,8 +4,10 @@
 ;(() => {
   const files = {} /* files */
   let kept = null
+  let project = null
   try {
     kept = localStorage.getItem('nomadlike.language')
+    project = localStorage.getItem('nomadlike.project')
   } catch {
     // no storage: the browser's languages are asked
   }
@@ -38,8 +40,8 @@
     document.getElementById('reload').onclick = () => location.reload()
   })
   if (/^#(code|share)=/.test(location.hash)) return // nobody is signed in yet
-  for (const path of ['/v1/tokens/self', ...first]) {
-    const answer = fetch(path, { headers: { 'X-Nomadlike-Request': 'ui' }, credentials: 'same-origin' })
+  for (const path of ['/v1/self', ...first]) {
+    const answer = fetch(path, { headers: { 'X-Nomadlike-Request': 'ui', ...(project && { 'X-Nomadlike-Project': project }) }, credentials: 'same-origin' })
     answer.catch(() => {}) // it is asked again when it is needed
     globalThis.early[path] = answer
   }

@@ -14,6 +14,20 @@ const kept = 'nomadlike.language'
 const pageTexts = { zh: () => import('./locales/zh.json'), en: () => import('./locales/en.json') }
 const catalogues = { zh: () => import('./catalogue.zh'), en: () => import('./catalogue.en') }
 
+// The words of pages that few open come with them.
+const partTexts = { people: { zh: () => import('./locales/people/zh.json'), en: () => import('./locales/people/en.json') } }
+type Part = keyof typeof partTexts
+const opened = new Set<Part>()
+
+const loadPart = async (part: Part, language: Language) => void i18next.addResourceBundle(language, 'translation', (await again<{ default: object }>(partTexts[part][language])).default, true, true)
+
+// withTexts loads the words of a part in the language in use, and in each that is
+// chosen later.
+export async function withTexts(part: Part) {
+  opened.add(part)
+  await loadPart(part, i18next.language as Language)
+}
+
 let catalogue: Record<string, string> = {}
 
 // preferred is the language that the person chose before, else Chinese when
@@ -31,6 +45,7 @@ export const currentLanguage = (): Language => preferred(navigator.languages, lo
 
 async function load(language: Language) {
   const [texts, reasons] = await Promise.all([again(pageTexts[language]), again(catalogues[language])])
+  await Promise.all([...opened].map((part) => loadPart(part, language)))
   catalogue = reasons.default
   i18next.addResourceBundle(language, 'translation', texts.default, true, true)
   document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en'

@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
-import { Suspense, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { Suspense, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, Outlet, useLocation, useNavigation, useSearchParams } from 'react-router'
 import { ApiError, call, get } from './api'
@@ -8,16 +8,18 @@ import { follow, type Contact } from './events'
 import { Guest, isShare } from './guest'
 import { chooseLanguage, type Language } from './i18n'
 import { useLook } from './look'
-import { Button, Drop, Segments } from './parts/controls'
+import { Button, Drop, Note, Segments } from './parts/controls'
+import { Acting } from './parts/acting'
 import { Away } from './parts/away'
 import { dropDrafts } from './parts/draft'
 import { Keys } from './parts/keys'
 import { Palette } from './parts/palette'
 import { Rail } from './parts/rail'
 import { Failed, Loading, NoPage, failing } from './parts/states'
-import { useRights } from './rights'
+import { act, lostProject, onActing, seenLost } from './acting'
+import { useRights, whoOf, type Who } from './rights'
 import { SignIn } from './signin'
-import type { Session, Token } from './types'
+import type { Self, Session, Token } from './types'
 
 const sharedEvery = 10_000 // milliseconds
 
@@ -40,16 +42,16 @@ function takeShare(): string {
 // sessionQuery asks who is signed in; null when nobody is.
 export const sessionQuery = {
   queryKey: ['session'],
-  queryFn: async ({ signal }: { signal: AbortSignal }) => {
+  queryFn: async ({ signal }: { signal: AbortSignal }): Promise<Who | null> => {
     const code = takeCode()
     const share = takeShare()
     if (code) await call('POST', '/v1/session', { code }).catch(() => {}) // a code that is over: the page asks for a token
     try {
-      return await get<Token>('/v1/tokens/self', signal)
+      return whoOf(await get<Self>('/v1/self', signal))
     } catch (error) {
       if (!(error instanceof ApiError && error.status === 401)) throw error
       // Somebody who is signed in sees the page with rights of their own.
-      if (share) return await call<Session>('POST', '/v1/session', { token: share }).then((made) => made.token, () => null)
+      if (share) return await call<Session>('POST', '/v1/session', { token: share }).then(({ token }) => ({ ...token, acting: token.project ?? '', memberships: [] }), () => null)
       return null
     }
   },
@@ -57,7 +59,7 @@ export const sessionQuery = {
   refetchInterval: ({ state }: { state: { status: string } }) => (state.status === 'error' ? 3000 : false) as number | false,
 }
 
-export const useSession = () => useQuery<Token | null>(sessionQuery)
+export const useSession = () => useQuery<Who | null>(sessionQuery)
 
 // Shell is what stands around every page: sign-in first, then the menu.
 export function Shell() {
@@ -65,11 +67,12 @@ export function Shell() {
   const session = useSession()
   const [params] = useSearchParams()
   const [menu, setMenu] = useState(false)
+  const client = useQueryClient()
   useEffect(() => {
     document.title = 'nomadlike'
   }, [i18n.language])
   if (session.isPending) return <Loading />
-  if (failing(session)) return <main className="alone"><Failed error={session.error} retry={() => void session.refetch()} /></main>
+  if (failing(session)) return <main className="alone"><div className="stack"><Failed error={session.error} retry={() => void session.refetch()} /><Button onClick={() => void leave(client)}>{t('shell.sign_out')}</Button></div></main>
   if (!session.data) return <SignIn />
   if (isShare(session.data)) return <Shared token={session.data} />
   // A wallboard shows a page and nothing around it, live as any other.
@@ -79,7 +82,7 @@ export function Shell() {
       <a className="skip" href="#content">{t('shell.skip')}</a>
       {!board && <Rail open={menu} close={() => setMenu(false)}><Preferences /></Rail>}
       <div className="body">
-        <Header token={session.data} hidden={board} menu={() => setMenu(true)} />
+        <Header who={session.data} hidden={board} menu={() => setMenu(true)} />
         <Content><Outlet /></Content>
       </div>
       <Keys />
@@ -161,11 +164,12 @@ function Shared({ token }: { token: Token }) {
 async function leave(client: QueryClient) {
   await call('DELETE', '/v1/session').catch(() => {}) // the cookie may be over already
   dropDrafts()
+  act('')
   client.clear()
   client.setQueryData(['session'], null)
 }
 
-function Header({ token, hidden, menu }: { token: Token; hidden: boolean; menu: () => void }) {
+function Header({ who, hidden, menu }: { who: Who; hidden: boolean; menu: () => void }) {
   const { t } = useTranslation()
   const moving = useNavigation().state !== 'idle'
   const client = useQueryClient()
@@ -177,10 +181,12 @@ function Header({ token, hidden, menu }: { token: Token; hidden: boolean; menu: 
     return () => end.abort()
   }, [client])
   const { state } = contact
+  const lost = useSyncExternalStore(onActing, lostProject)
   return (
     <>
     <header className="top" hidden={hidden}>
       <Button className="menu" aria-label={t('shell.menu')} onClick={menu}><span aria-hidden="true">☰</span></Button>
+      <Acting who={who} />
       <Palette signOut={() => void leave(client)} />
       <span className="grow" />
       <span className={'live ' + state} role="status" title={t('shell.' + state + '_long')}>
@@ -196,12 +202,13 @@ function Header({ token, hidden, menu }: { token: Token; hidden: boolean; menu: 
         </Drop>
       )}
       <span className="preferences"><Preferences /></span>
-      <Drop right className="bare" name={t('shell.account')} label={token.user || token.name || token.id}>
-        <p className="quiet">{t('shell.who', { role: t('role.' + token.role, token.role), project: token.project || t('shell.all_projects') })}</p>
+      <Drop right className="bare" name={t('shell.account')} label={who.user || who.name || who.id}>
+        <p className="quiet">{t('shell.who', { role: t('role.' + who.role, who.role), project: who.project || t('shell.all_projects') })}</p>
         <Button onClick={() => void leave(client)}>{t('shell.sign_out')}</Button>
       </Drop>
     </header>
     <Away contact={contact} />
+    {lost && <Note tone="warning" title={t('acting.lost', { project: lost, own: who.acting })} action={<Button onClick={seenLost}>{t('controls.close')}</Button>} />}
     </>
   )
 }

@@ -2,11 +2,12 @@ import { EntryMark } from './parts/entries'
 import { useQueryClient } from '@tanstack/react-query'
 import { useState, type FormEvent } from 'react'
 import { useTranslation } from 'react-i18next'
-import { call } from './api'
+import { call, get } from './api'
 import { Button } from './parts/controls'
 import { Alert, errorText } from './parts/states'
+import { whoOf } from './rights'
 import { Preferences } from './shell'
-import type { Session } from './types'
+import type { Self, Session } from './types'
 
 // SignIn stands in the place of the page that was asked for, so there is no
 // address to come back to that a link could forge.
@@ -20,9 +21,10 @@ export function SignIn() {
     event.preventDefault()
     setBusy(true)
     try {
-      const session = await call<Session>('POST', '/v1/session', { token: token.trim() })
+      await call<Session>('POST', '/v1/session', { token: token.trim() })
+      const who = whoOf(await get<Self>('/v1/self'))
       setToken('')
-      client.setQueryData(['session'], session.token)
+      client.setQueryData(['session'], who)
     } catch (failure) {
       setError(failure)
       setBusy(false)

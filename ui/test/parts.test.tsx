@@ -52,12 +52,12 @@ test('states have their words in both languages', async () => {
 
 test('signing in sends the token once and keeps it nowhere', async () => {
   await i18next.changeLanguage('en')
-  const fetched = vi.fn(async () => new Response(JSON.stringify({ token: { id: 't1', role: 'admin' } })))
+  const fetched = vi.fn(async () => new Response(JSON.stringify({ token: { id: 't1', role: 'account' }, role: 'admin', cluster: 'admin', project: 'default' })))
   vi.stubGlobal('fetch', fetched)
   const client = show(<SignIn />)
   await userEvent.type(screen.getByLabelText('Token'), ' nl_user_secret ')
   await userEvent.click(screen.getByRole('button', { name: 'Sign in' }))
-  await vi.waitFor(() => expect(client.getQueryData(['session'])).toEqual({ id: 't1', role: 'admin' }), patience)
+  await vi.waitFor(() => expect(client.getQueryData(['session'])).toEqual({ id: 't1', role: 'admin', project: '', acting: 'default', cluster: 'admin', memberships: [] }), patience)
   const [path, init] = fetched.mock.calls[0] as unknown as [string, RequestInit]
   expect(path).toBe('/v1/session')
   expect(init.body).toBe('{"token":"nl_user_secret"}')

@@ -44,7 +44,7 @@ function open(guest: { role: string } | null, at = '/jobs/j1') {
       signedIn = !!guest && init?.method !== 'DELETE'
       return guest ? Response.json({ token }) : refused()
     }
-    if (path === '/v1/tokens/self') return signedIn ? Response.json(token) : refused()
+    if (path === '/v1/self') return signedIn ? Response.json({ token, name: 't1', project: '', role: guest?.role, memberships: [] }) : refused()
     if (path === '/v1/jobs/j1') return Response.json({ state: 'succeeded', counts: {}, attempt: 1, exit_code: 0, subjobs: [{ index: 0, state: 'succeeded', checkpoints: [] }], yielded: [{ subjob: 0, attempt: 1, at: '2026-11-21T15:00:00Z', to: { id: 'j2', name: 'urgent-one', user: 'li', vip: true } }], job: { id: 'j1', name: 'train', type: 'training', priority: 'normal', nodes: 1, distributed: { mode: 'none' }, resources: [], task: { driver: 'exec', command: 'secret-command' }, source: 'job "secret-file" {}' } })
     if (path.endsWith('/attempts')) return Response.json({ attempts: [{ subjob: 0, number: 1, state: 'ended', outcome: 'succeeded', placed_at: '2026-11-21T15:00:00Z' }] })
     if (path.endsWith('/allocations')) return Response.json({ allocations: [{ id: 'a1', name: 'train-1-0', node_id: 'n1', node_name: 'gpu-01', subjob: 0, attempt: 1, rank: 0, status: 'complete', exit_code: 0, spec: { cpu: 1 } }] })
@@ -115,7 +115,7 @@ test('a shared wall leads to no machine', async () => {
 test('a link that is over asks to sign in and shows nothing', async () => {
   const { asked } = open(null)
   await screen.findByLabelText('Token')
-  expect(asked.map(([, path]) => path)).toEqual(['/v1/tokens/self', '/v1/session'])
+  expect(asked.map(([, path]) => path)).toEqual(['/v1/self', '/v1/session'])
   expect(document.body.textContent).not.toContain('train')
 })
 

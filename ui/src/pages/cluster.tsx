@@ -16,6 +16,7 @@ import { NodeTable } from '../parts/nodetable'
 import { atPast, missingAt, missingText } from '../parts/past'
 import { Failed, failing, Loading, useTitle } from '../parts/states'
 import { colourings, Wall } from '../parts/wall'
+import { operates } from '../rights'
 import { useSession } from '../shell'
 import type { DeviceList, Past, Timeline } from '../types'
 
@@ -55,7 +56,7 @@ function Cards({ nodes, tiles: now, guest }: ReturnType<typeof useTiles> & { gue
   const [params, put] = useAddress()
   const [sharing, setSharing] = useState(false)
   const user = session.data?.user ?? ''
-  const mayShare = session.data?.role === 'admin' || session.data?.role === 'operator'
+  const mayShare = operates(session.data)
   const list = params.get('view') === 'list'
   const text = params.get('text') ?? ''
   const show = params.get('show') ?? ''

@@ -15,7 +15,7 @@ import { EntryLink, type Entry } from '../parts/entries'
 import { Failed, failing, Loading, useNow, useTitle, WordTag } from '../parts/states'
 import { cellsOf, groupsOf } from '../parts/cells'
 import { Wall } from '../parts/wall'
-import { useRights } from '../rights'
+import { operates, useRights } from '../rights'
 import { useSession } from '../shell'
 import type { AutopilotHealth, JobList, JobSummary, NodeSummary, Outlook, ProjectDetail, Queue, Startable } from '../types'
 
@@ -51,7 +51,7 @@ export function Home() {
   const queue = useQuery({ queryKey: ['queue'], refetchInterval: 15_000, queryFn: ({ signal }) => get<Queue>('/v1/queue?forecast=true&limit=1000', signal).then((q) => q.entries ?? []) })
   const nodes = useQuery({ ...nodesQuery, refetchInterval: 30_000 })
   const live = useMemo(() => liveOf(jobs.data ?? [], timeline.data, queue.data), [jobs.data, timeline.data, queue.data])
-  const project = session?.project || 'default'
+  const project = session?.acting || 'default'
   const near = nearlyUsed(useProject(project).data?.quotas ?? [])
   const ends = useMemo(() => endsOf(timeline.data), [timeline.data])
   const needs = useMemo(() => needsOf(jobs.data ?? [], now, ends), [jobs.data, now, ends])
@@ -93,7 +93,7 @@ export function Home() {
             {needs.slice(0, needsMax).map(({ job, need }) => <NeedOf key={job.id} job={job} need={need} now={now} ends={ends.get(job.id)} />)}
             {needs.length > needsMax && <p className="quiet">{t('home.more', { count: needs.length - needsMax })}</p>}
             {near.map((quota) => <div className="need" key={quota.kind + quota.model}><p><WordTag tone="busy">{t('home.quota_near')}</WordTag> {t('home.quota_most', { held: quota.held ?? 0, most: mostOf(quota), kind: quota.model || quota.kind })}</p></div>)}
-            {(session?.role === 'admin' || session?.role === 'operator') && <ClusterNeeds nodes={nodes.data} />}
+            {operates(session) && <ClusterNeeds nodes={nodes.data} />}
           </section>
           <section className="card home-wall" aria-label={t('menu.cluster')}>
             <header className="bar"><h2>{t('menu.cluster')}</h2><span className="grow" /><Link to="/cluster">{t('home.nodes', { count: nodes.data?.length ?? 0 })}</Link></header>

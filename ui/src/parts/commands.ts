@@ -1,4 +1,4 @@
-import { mayDo, type Right } from '../rights'
+import { mayDo, type Right, type Who } from '../rights'
 import type { JobSummary, NodeSummary, Token } from '../types'
 import { deedsFor, verbs, type Deed } from './deeds'
 import type { Entry } from './entries'
@@ -7,7 +7,7 @@ import type { Entry } from './entries'
 
 // deedsOf are what somebody may do to a job of a list, which does not say so itself.
 // What a checkpoint is needed for is offered on the page of the job.
-export function deedsOf(job: Pick<JobSummary, 'state' | 'user' | 'project'>, who?: Token | null): Deed[] {
+export function deedsOf(job: Pick<JobSummary, 'state' | 'user' | 'project'>, who?: Pick<Who, keyof Token | 'cluster'> | null): Deed[] {
   const may = mayDo(job, who)
   const deeds = deedsFor(job.state, may).filter((deed) => deed !== 'resume')
   return may.includes(verbs.clone) ? [...deeds, 'clone'] : deeds

@@ -5,9 +5,9 @@ import { useNavigate } from 'react-router'
 import { get, part } from '../api'
 import { chooseLanguage } from '../i18n'
 import { useLook } from '../look'
-import { useRights } from '../rights'
+import { useRights, type Who } from '../rights'
 import { sessionQuery } from '../shell'
-import type { JobList, JobSummary, NodeList, NodeSummary, Token } from '../types'
+import type { JobList, JobSummary, NodeList, NodeSummary } from '../types'
 import { deedsOf, nodeDeedsOf, settings, type NodeDeed } from './commands'
 import type { Deed } from './deeds'
 import { entryAt } from './entries'
@@ -119,7 +119,7 @@ export default function Finder({ signOut, close }: { signOut: () => void; close:
   const client = useQueryClient()
   const { dark, setMode } = useLook()
   const may = useRights()
-  const who = useQuery<Token | null>({ ...sessionQuery, enabled: false }).data
+  const who = useQuery<Who | null>({ ...sessionQuery, enabled: false }).data
   const [doing, setDoing] = useState<Doing>()
   const typed = text.trim() !== ''
   const asked = useFound(open, text)

@@ -3,6 +3,7 @@ import { useEffect, type ReactNode } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useLocation } from 'react-router'
 import { get } from '../api'
+import { useRights } from '../rights'
 import type { JobSummary, PoolList } from '../types'
 
 // poolsQuery asks for all pools, with what they hold and what waits for them.
@@ -13,7 +14,8 @@ const groups = [
   ['', ['home']],
   ['work', ['jobs']],
   ['cluster', ['queue', 'cluster', 'pools']],
-  ['administration', ['servers']],
+  ['project', ['project']],
+  ['administration', ['people', 'servers']],
 ] as const
 
 // placeOf is the entry of the rail that a page belongs to.
@@ -28,6 +30,7 @@ export function Rail({ open, close, children }: { open: boolean; close: () => vo
   const { t, i18n } = useTranslation()
   const { pathname } = useLocation()
   const counts = useCounts()
+  const may = useRights()
   useEffect(close, [pathname]) // eslint-disable-line react-hooks/exhaustive-deps
   useEffect(() => {
     if (!open) return
@@ -50,7 +53,7 @@ export function Rail({ open, close, children }: { open: boolean; close: () => vo
         <section key={group}>
           {group && <h2>{t('menu.group_' + group)}</h2>}
           <ul>
-            {places.map((key) => (
+            {places.filter((key) => key !== 'people' || may('user_list')).map((key) => (
               <li key={key}>
                 <Link to={key === 'home' ? '/' : '/' + key} aria-current={key === here ? 'page' : undefined} aria-describedby={counts[key] ? 'count-' + key : undefined}>{t('menu.' + key)}</Link>
                 {counts[key] && <span id={'count-' + key}>{counts[key]}</span>}

@@ -3,6 +3,7 @@ import { Terminal } from '@xterm/xterm'
 import '@xterm/xterm/css/xterm.css'
 import { useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { acting } from '../acting'
 import { part } from '../api'
 import { dateTime, quote } from '../format'
 import type { Allocation } from '../types'
@@ -37,7 +38,7 @@ export default function Shell({ allocs, job }: { allocs: Allocation[]; job: stri
     term.loadAddon(fit)
     term.open(box.current)
     fit.fit()
-    const socket = new WebSocket(`wss://${location.host}/v1/allocations/${part(id)}/exec`)
+    const socket = new WebSocket(`wss://${location.host}/v1/allocations/${part(id)}/exec${acting() && '?acting=' + part(acting())}`)
     socket.binaryType = 'arraybuffer'
     const tell = (message: object) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message))
     const size = () => ({ rows: term.rows, cols: term.cols })
