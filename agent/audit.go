@@ -5,10 +5,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/nomadlike/audit"
 	"nomadlike/nomadlike/audit/forward"
@@ -22,32 +24,27 @@ const (
 
 // openAudit opens the audit record of a server. Its disk is the server's: what it
 // does not take ends the agent, as with the log.
-func (a *Agent) openAudit() error {
-	var err error
-	a.journal, err = journal.Open(journal.Config{
-		Dir: filepath.Join(a.config.DataDir, auditDir), Server: a.ID(), Now: time.Now, Log: a.log, Fail: a.life.fail,
-		Bounds: audit.Bounds{Keep: a.config.Server.Audit.Keep, SizeMax: a.config.Server.Audit.SizeMax},
+func openAudit(c *config.Config, id string, life *lifecycle, log *slog.Logger) (*journal.Journal, error) {
+	j, err := journal.Open(journal.Config{
+		Dir: filepath.Join(c.DataDir, auditDir), Server: id, Now: time.Now, Log: log, Fail: life.fail,
+		Bounds: audit.Bounds{Keep: c.Server.Audit.Keep, SizeMax: c.Server.Audit.SizeMax},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a.life.atStop(func(context.Context) { a.life.stopFailed("audit record", a.journal.Close()) })
-	a.life.follow(a.journal.Run)
-	if err := a.forwardAudit(); err != nil {
-		return err
-	}
-	a.copies = &auditCopies{journal: a.journal, pool: a.pool, servers: a.servers, life: a.life, log: a.log}
-	return nil
+	life.atStop(func(context.Context) { life.stopFailed("audit record", j.Close()) })
+	life.follow(j.Run)
+	return j, forwardAudit(c, j, life, log)
 }
 
 // forwardAudit begins to send the server's records on, where that is configured.
-func (a *Agent) forwardAudit() error {
+func forwardAudit(c *config.Config, j *journal.Journal, life *lifecycle, log *slog.Logger) error {
 	targets := map[string]forward.Target{}
-	if path := a.config.Server.Audit.File; path != "" {
+	if path := c.Server.Audit.File; path != "" {
 		targets["file"] = &forward.File{Path: path}
 	}
-	if to := a.config.Server.Audit.Syslog; to.Address != "" {
-		target := &forward.Syslog{Address: to.Address, Host: a.config.Name}
+	if to := c.Server.Audit.Syslog; to.Address != "" {
+		target := &forward.Syslog{Address: to.Address, Host: c.Name}
 		if to.TLS {
 			target.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 		}
@@ -65,16 +62,16 @@ func (a *Agent) forwardAudit() error {
 	}
 	for name, target := range targets {
 		f := &forward.Forwarder{
-			Name: name, From: a.journal, To: target, Cursor: filepath.Join(a.config.DataDir, auditDir, name+".sent"), Log: a.log,
+			Name: name, From: j, To: target, Cursor: filepath.Join(c.DataDir, auditDir, name+".sent"), Log: log,
 		}
-		a.life.follow(f.Run)
+		life.follow(f.Run)
 	}
 	return nil
 }
 
 // sweepAudit has the door record the refusals that it only counts.
-func (a *Agent) sweepAudit(door *front.Front) {
-	a.life.follow(func(ctx context.Context) {
+func sweepAudit(life *lifecycle, door *front.Front) {
+	life.follow(func(ctx context.Context) {
 		ticker := time.NewTicker(auditSweepEvery)
 		defer ticker.Stop()
 		for {
@@ -86,5 +83,5 @@ func (a *Agent) sweepAudit(door *front.Front) {
 			}
 		}
 	})
-	a.life.atStop(func(context.Context) { door.SweepAudit(true) })
+	life.atStop(func(context.Context) { door.SweepAudit(true) })
 }

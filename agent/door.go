@@ -37,7 +37,7 @@ func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
 		c.Collectors = append(c.Collectors, a.backups)
 	}
 	door := httpapi.New(c)
-	a.sweepAudit(door)
+	sweepAudit(a.life, door)
 	return door
 }
 

@@ -374,16 +374,17 @@ func (a *Agent) openServer(context.Context) error {
 	if !a.config.Server.Enabled {
 		return nil
 	}
-	if err := a.openAudit(); err != nil {
+	var err error
+	if a.journal, err = openAudit(&a.config, a.ID(), a.life, a.log); err != nil {
 		return err
 	}
+	a.copies = &auditCopies{journal: a.journal, pool: a.pool, servers: a.servers, life: a.life, log: a.log}
 	a.store = state.New()
 	a.servers.store = a.store
 	timings := consensus.DefaultTimings()
 	if a.config.Scale > 0 {
 		timings = timings.Scale(a.config.Scale)
 	}
-	var err error
 	a.raft, err = consensus.Open(consensus.Config{
 		ClusterID: a.identity.credentials.Self.Cluster, ID: a.ID(), Dir: filepath.Join(a.config.DataDir, serverDir),
 		Stream: a.mux.RaftLayer(a.dialer(), a.servers.raftIDAt), Advertise: a.addr,

@@ -59,22 +59,24 @@ func newAuditor(to Recorder, now func() time.Time) *auditor {
 
 // SweepAudit records the refusals that were only counted so far: those whose time
 // is over, or all. The agent calls it every now and then, and at its end.
-func (f *Front) SweepAudit(all bool) {
-	if f.audit == nil {
+func (f *Front) SweepAudit(all bool) { f.audit.sweep(all) }
+
+func (a *auditor) sweep(all bool) {
+	if a == nil {
 		return
 	}
-	f.audit.mu.Lock()
-	due := f.audit.mu.refusals.Due(structs.At(f.now()), all)
-	f.audit.mu.Unlock()
+	a.mu.Lock()
+	due := a.mu.refusals.Due(structs.At(a.now()), all)
+	a.mu.Unlock()
 	for _, r := range due {
-		_ = f.audit.to.Append(r)
+		_ = a.to.Append(r)
 	}
 }
 
-// nameRequest gives a request its id, which the answer tells. What the request
-// itself says of an id counts for nothing.
-func (f *Front) nameRequest(w http.ResponseWriter) {
-	if f.audit == nil {
+// name draws the id of a request, which the answer tells. What the request itself
+// says of an id counts for nothing.
+func (a *auditor) name(w http.ResponseWriter) {
+	if a == nil {
 		return
 	}
 	var id [12]byte
@@ -98,11 +100,11 @@ type trail struct {
 	written bool
 }
 
-func (f *Front) trailOf(route *api.Route, r *http.Request, begun time.Time) *trail {
-	if f.audit == nil {
+func (a *auditor) trail(route *api.Route, r *http.Request, begun time.Time) *trail {
+	if a == nil {
 		return nil
 	}
-	return &trail{auditor: f.audit, route: route, http: r, begun: begun}
+	return &trail{auditor: a, route: route, http: r, begun: begun}
 }
 
 // of notes who asks what, once that is known.
@@ -332,10 +334,10 @@ func hostOf(remote string) string {
 }
 
 // atDoor records a request that was refused before its route was known.
-func (f *Front) atDoor(w http.ResponseWriter, r *http.Request, err error) {
-	if f.audit == nil {
+func (a *auditor) atDoor(w http.ResponseWriter, r *http.Request, err error) {
+	if a == nil {
 		return
 	}
-	t := &trail{auditor: f.audit, route: &api.Route{Name: audit.ActionDoor, Kind: api.ObjectCluster}, http: r, err: err}
+	t := &trail{auditor: a, route: &api.Route{Name: audit.ActionDoor, Kind: api.ObjectCluster}, http: r, err: err}
 	t.answering(w.Header(), http.StatusForbidden)
 }

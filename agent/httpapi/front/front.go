@@ -136,7 +136,7 @@ func (f *Front) Route(behind *Table) {
 	if len(f.entries) != len(api.Routes()) {
 		panic(fmt.Sprintf("front: %d handlers for %d routes", len(f.entries), len(api.Routes())))
 	}
-	f.mux.Handle("/v1/", f.outside(f.noRoute))
+	f.mux.Handle("/v1/", f.outside(func(r *http.Request) error { return noRoute(f.mux, r) }))
 }
 
 // Alone is a door with one route, which lets in whom this one does: for looking at
@@ -153,11 +153,11 @@ func (f *Front) Alone(route api.Route, handle Handler) http.Handler {
 func (f *Front) Streams(tokenID string) int { return f.guard.streams(tokenID) }
 
 // noRoute reports whether it is the path or only the method that is unknown.
-func (f *Front) noRoute(r *http.Request) error {
+func noRoute(mux *http.ServeMux, r *http.Request) error {
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
 		other := r.Clone(r.Context())
 		other.Method = method
-		if _, pattern := f.mux.Handler(other); strings.HasPrefix(pattern, method+" ") {
+		if _, pattern := mux.Handler(other); strings.HasPrefix(pattern, method+" ") {
 			return &StatusError{http.StatusMethodNotAllowed, structs.NewError(structs.CodeInvalid, "agent.method", "path", r.URL.Path, "method", r.Method)}
 		}
 	}
@@ -172,11 +172,11 @@ func (f *Front) outside(fail func(*http.Request) error) http.Handler {
 // ServeHTTP checks what holds for every request, whatever its route.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
-	f.nameRequest(w)
+	f.audit.name(w)
 	defer f.recoverPanic(w, r)
 	watchBody(w, r, f.bodyStall)
 	if err := f.admit(r); err != nil {
-		f.atDoor(w, r, err)
+		f.audit.atDoor(w, r, err)
 		f.Fail(w, r, err)
 		return
 	}
@@ -236,7 +236,7 @@ func (f *Front) serve(route api.Route, entry entry) http.Handler {
 	stream := route.Blocking || route.Stream != api.StreamNone
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := f.now()
-		trail := f.trailOf(&route, r, begin)
+		trail := f.audit.trail(&route, r, begin)
 		told := &statusWriter{ResponseWriter: w, trail: trail}
 		if err := f.answer(route, entry, told, r, trail); err != nil {
 			f.Fail(told, r, err)
