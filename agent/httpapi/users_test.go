@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +35,16 @@ func (h *harness) person(name string, of ...string) *api.Client {
 		}
 	}
 	return h.as(structs.RoleAccount, "", name)
+}
+
+// secret makes one more token for whatever an account may.
+func (h *harness) secret(user string) string {
+	h.t.Helper()
+	made, err := h.admin.CreateToken(h.t.Context(), api.TokenRequest{Role: structs.RoleAccount, User: user})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return made.Secret
 }
 
 func refusalID(err error) string {
@@ -79,6 +91,21 @@ func TestAPersonActsInOneProjectAtATime(t *testing.T) {
 		if _, err := eve.In(project).Self(ctx); refusalID(err) != "auth.not_member" {
 			t.Errorf("eve acts in %s: %v", project, err)
 		}
+	}
+	// A link has no headers: its address says the project.
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://127.0.0.1/v1/self?acting=vision", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+h.secret("li"))
+	answer, err := h.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var linked api.Self
+	if err := json.NewDecoder(answer.Body).Decode(&linked); err != nil || linked.Project != "vision" || linked.Role != structs.RoleViewer {
+		t.Errorf("a link: %+v %v", linked, err)
 	}
 	list, _, err := li.Projects(ctx, nil)
 	if err != nil || len(list.Projects) != 2 {

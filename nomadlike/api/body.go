@@ -23,8 +23,8 @@ const (
 	HeaderProject        = "X-Nomadlike-Project" // that the request acts in; "": the caller's own
 )
 
-// ParamActing is HeaderProject in the address of a websocket, of which a browser
-// cannot set headers.
+// ParamActing is HeaderProject in the address of what a browser gets without setting
+// headers: a websocket, or a file that is saved from a link.
 const ParamActing = "acting"
 
 // JobRequest carries a job, either decoded or as the text of a job file; one

@@ -21,6 +21,9 @@ const listeners = new Set<() => void>()
 // acting is the project that was chosen, '' when none was.
 export const acting = () => chosen
 
+// inActing adds the chosen project to the address of a link, which carries no headers.
+export const inActing = (address: string) => (chosen ? `${address}${address.includes('?') ? '&' : '?'}acting=${encodeURIComponent(chosen)}` : address)
+
 // lostProject is one that was chosen and may be acted in no more, until a reader has
 // seen that.
 export const lostProject = () => lost

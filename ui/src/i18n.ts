@@ -15,7 +15,13 @@ const pageTexts = { zh: () => import('./locales/zh.json'), en: () => import('./l
 const catalogues = { zh: () => import('./catalogue.zh'), en: () => import('./catalogue.en') }
 
 // The words of pages that few open come with them.
-const partTexts = { people: { zh: () => import('./locales/people/zh.json'), en: () => import('./locales/people/en.json') } }
+const partTexts = {
+  compare: { zh: () => import('./locales/compare/zh.json'), en: () => import('./locales/compare/en.json') },
+  job: { zh: () => import('./locales/job/zh.json'), en: () => import('./locales/job/en.json') },
+  people: { zh: () => import('./locales/people/zh.json'), en: () => import('./locales/people/en.json') },
+  servers: { zh: () => import('./locales/servers/zh.json'), en: () => import('./locales/servers/en.json') },
+  vip: { zh: () => import('./locales/vip/zh.json'), en: () => import('./locales/vip/en.json') },
+}
 type Part = keyof typeof partTexts
 const opened = new Set<Part>()
 

@@ -4,9 +4,9 @@ import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
 import { createMemoryRouter, Outlet, RouterProvider } from 'react-router'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import en from '../src/locales/en.json'
 import { Loading } from '../src/parts/states'
 import { Content } from '../src/shell'
+import { en } from './words'
 
 beforeEach(async () => {
   await i18next.use(initReactI18next).init({ lng: 'en', resources: { en: { translation: en } }, interpolation: { escapeValue: false } })

@@ -5,7 +5,6 @@ import i18next from 'i18next'
 import { useState } from 'react'
 import { initReactI18next } from 'react-i18next'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
-import en from '../src/locales/en.json'
 import { entryAt } from '../src/parts/entries'
 import { Dialog } from '../src/parts/controls/dialog'
 import { Check, Choice, Count, Field } from '../src/parts/controls/fields'
@@ -13,6 +12,7 @@ import { Messages, say } from '../src/parts/controls/messages'
 import { Table } from '../src/parts/controls/table'
 import { Tabs } from '../src/parts/controls/tabs'
 import userEvent from './user'
+import { en } from './words'
 
 beforeAll(async () => {
   vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} })

@@ -5,8 +5,8 @@ import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
 import { MemoryRouter } from 'react-router'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
-import en from '../src/locales/en.json'
 import { Create } from '../src/pages/create'
+import { en } from './words'
 
 const patience = { timeout: 30_000 } // a busy machine is slow
 

@@ -6,11 +6,10 @@ import { createMemoryRouter, RouterProvider, useLocation } from 'react-router'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { again, MissingPart } from '../src/again'
 import { setCatalogue } from '../src/i18n'
-import en from '../src/locales/en.json'
-import zh from '../src/locales/zh.json'
 import { Jobs } from '../src/pages/jobs'
 import { Broken } from '../src/parts/states'
 import userEvent from './user'
+import { en, zh } from './words'
 
 const patience = { timeout: 30_000 } // a busy machine is slow
 

@@ -6,8 +6,6 @@ import { MemoryRouter } from 'react-router'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import catalogue from '../src/catalogue.en'
 import { setCatalogue } from '../src/i18n'
-import en from '../src/locales/en.json'
-import zh from '../src/locales/zh.json'
 import { around } from '../src/pages/job/cause'
 import { FaultStories } from '../src/pages/job/faults'
 import { busyOf, everyOf, Keys, pastBusyOf, recentOf, speedsOf, trendOf } from '../src/pages/job/keys'
@@ -23,6 +21,7 @@ import { rangeOf } from '../src/parts/line_chart'
 import { sparkOf } from '../src/parts/spark'
 import type { Allocation, Attempt, Event, Fault, Help, Job, JobDetail, JobForecast, JobMetrics, MetricSeries, Subjob, When } from '../src/types'
 import userEvent from './user'
+import { en, zh } from './words'
 
 vi.mock('uplot', () => ({ default: class { setCursor() {} setSize() {} setData() {} destroy() {} } }))
 vi.mock('uplot/dist/uPlot.min.css', () => ({}))

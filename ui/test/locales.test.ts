@@ -1,10 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import en from '../src/locales/en.json'
-import peopleEN from '../src/locales/people/en.json'
-import peopleZH from '../src/locales/people/zh.json'
-import zh from '../src/locales/zh.json'
+import { en, zh } from './words'
 
 function flat(tree: object, prefix = ''): Map<string, string> {
   const out = new Map<string, string>()
@@ -14,8 +11,8 @@ function flat(tree: object, prefix = ''): Map<string, string> {
   }
   return out
 }
-const english = flat({ ...en, ...peopleEN })
-const chinese = flat({ ...zh, ...peopleZH })
+const english = flat(en)
+const chinese = flat(zh)
 const plain = (key: string) => key.replace(/_(one|other)$/, '')
 const params = (text: string) => [...text.matchAll(/\{\{(\w+)\}\}/g)].map((m) => m[1]).sort().join(' ')
 

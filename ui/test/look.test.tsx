@@ -3,7 +3,6 @@ import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
 import { MemoryRouter } from 'react-router'
 import { afterEach, beforeAll, expect, test } from 'vitest'
-import en from '../src/locales/en.json'
 import { colorOf } from '../src/look'
 import { heldText } from '../src/pages/create'
 import { folded } from '../src/pages/job/story'
@@ -11,6 +10,7 @@ import { Holders } from '../src/parts/forecast'
 import { spells } from '../src/parts/history'
 import { boxes, ended } from '../src/parts/timeline'
 import type { Event, Timeline } from '../src/types'
+import { en } from './words'
 
 beforeAll(() => i18next.use(initReactI18next).init({ lng: 'en', resources: { en: { translation: en } }, interpolation: { escapeValue: false } }))
 afterEach(cleanup)

@@ -7,8 +7,6 @@ import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import catalogue from '../src/catalogue.en'
 import { dateTime } from '../src/format'
 import { setCatalogue } from '../src/i18n'
-import en from '../src/locales/en.json'
-import zh from '../src/locales/zh.json'
 import { AttemptLogs } from '../src/pages/job/attemptlogs'
 import { cardFaults, Cause } from '../src/pages/job/cause'
 import { RankCommands } from '../src/pages/job/commands'
@@ -17,6 +15,7 @@ import { sinceWhen } from '../src/parts/nodefaults'
 import { cardName, drawn, historyLines } from '../src/parts/history'
 import type { Allocation, Attempt, Event, JobDetail, NodeHistory } from '../src/types'
 import userEvent from './user'
+import { en, zh } from './words'
 
 vi.mock('../src/parts/line_chart', () => ({ default: ({ label, x, lines, unit }: { label: string; x: number[]; lines: { name: string; values: (number | null)[] }[]; unit: string }) => <pre data-testid="curves">{`${label}|${x.length}|${lines.map((l) => `${l.name}: ${l.values.join(' ')}`).join('; ')}|${unit}`}</pre> }))
 

@@ -5,8 +5,6 @@ import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
 import { MemoryRouter } from 'react-router'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
-import en from '../src/locales/en.json'
-import zh from '../src/locales/zh.json'
 import { Deeds } from '../src/parts/actions'
 import { fileLines, Files } from '../src/parts/files'
 import { startText } from '../src/parts/forecast'
@@ -14,6 +12,7 @@ import { StateTag } from '../src/parts/states'
 import { truth } from '../src/pages/job/truth'
 import { SignIn } from '../src/signin'
 import { jobStates, type Allocation, type Beyond, type JobDetail, type JobState } from '../src/types'
+import { en, zh } from './words'
 
 const patience = { timeout: 30_000 } // a busy machine is slow
 

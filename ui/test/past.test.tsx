@@ -3,13 +3,13 @@ import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
 import { MemoryRouter } from 'react-router'
 import { beforeAll, expect, test, vi } from 'vitest'
-import en from '../src/locales/en.json'
 import { pastSentence } from '../src/pages/cluster'
 import { cellsOf, counted, sumsOf, type Tile } from '../src/parts/cells'
 import { NodeDay } from '../src/parts/holders'
 import { Hours, hoursOf } from '../src/parts/hours'
 import { atPast, covers, missingAt, missingText, numbers } from '../src/parts/past'
 import type { NodeSummary, Past, PastNode, PastSpan } from '../src/types'
+import { en } from './words'
 
 beforeAll(async () => {
   await i18next.use(initReactI18next).init({ lng: 'en', resources: { en: { translation: en } }, interpolation: { escapeValue: false } })

@@ -6,10 +6,6 @@ import { createMemoryRouter, RouterProvider } from 'react-router'
 import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { act, acting, dropWhenSwitched } from '../src/acting'
 import { ApiError, call, get } from '../src/api'
-import en from '../src/locales/en.json'
-import peopleEN from '../src/locales/people/en.json'
-import peopleZH from '../src/locales/people/zh.json'
-import zh from '../src/locales/zh.json'
 import { People } from '../src/pages/people'
 import { membersOf, ProjectPage } from '../src/pages/project'
 import { FailedHere } from '../src/parts/elsewhere'
@@ -20,10 +16,11 @@ import { placesOf } from '../src/parts/switch'
 import { allows, mayDo, whoOf, type Who } from '../src/rights'
 import type { Self } from '../src/types'
 import userEvent from './user'
+import { en, zh } from './words'
 
 beforeAll(async () => {
   configure({ asyncUtilTimeout: 30_000 }) // a busy machine is slow
-  await i18next.use(initReactI18next).init({ lng: 'en', resources: { zh: { translation: { ...zh, ...peopleZH } }, en: { translation: { ...en, ...peopleEN } } }, interpolation: { escapeValue: false } })
+  await i18next.use(initReactI18next).init({ lng: 'en', resources: { zh: { translation: zh }, en: { translation: en } }, interpolation: { escapeValue: false } })
   vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} })
 })
 beforeEach(() => act(''))

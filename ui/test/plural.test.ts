@@ -3,8 +3,7 @@ import { join } from 'node:path'
 import i18next from 'i18next'
 import { beforeAll, expect, test } from 'vitest'
 import { fill, reasonText, setCatalogue } from '../src/i18n'
-import en from '../src/locales/en.json'
-import zh from '../src/locales/zh.json'
+import { en, zh } from './words'
 
 // Every text of the pages and of the servers, with 0, 1 and many of whatever it
 // counts, in both languages.

@@ -1,8 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import en from '../src/locales/en.json'
-import zh from '../src/locales/zh.json'
 import { deedsOf, nodeDeedsOf, settings } from '../src/parts/commands'
 import { deedsFor, fitting, verbs } from '../src/parts/deeds'
 import { places, sheetOf } from '../src/parts/keys'
@@ -11,6 +9,7 @@ import { isLimit, shortLimit } from '../src/parts/limit'
 import { ofModel } from '../src/pages/create'
 import { allows, reaches, rights, type Right } from '../src/rights'
 import type { Available, Token } from '../src/types'
+import { en, zh } from './words'
 
 test('what roles may ask for is what the policy says', () => {
   const source = readFileSync(join(__dirname, '../../nomadlike/auth/policy.go'), 'utf8')

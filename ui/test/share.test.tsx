@@ -4,13 +4,12 @@ import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
 import { createMemoryRouter, RouterProvider } from 'react-router'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
-import en from '../src/locales/en.json'
-import zh from '../src/locales/zh.json'
 import { Cluster } from '../src/pages/cluster'
 import { JobPage } from '../src/pages/job'
 import { ShareDialog } from '../src/parts/share'
 import { Shell } from '../src/shell'
 import userEvent from './user'
+import { en, zh } from './words'
 
 const patience = { timeout: 30_000 } // a busy machine is slow
 const secret = 'nl_share_' + 'a2'.repeat(16)

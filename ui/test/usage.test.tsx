@@ -4,12 +4,11 @@ import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
 import { MemoryRouter } from 'react-router'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
-import en from '../src/locales/en.json'
-import zh from '../src/locales/zh.json'
 import { Figures, measures } from '../src/parts/usage'
 import { joined, lineOf, whole } from '../src/parts/rank_history'
 import type { JobUsage, JobHistory, RankHistory } from '../src/types'
 import userEvent from './user'
+import { en, zh } from './words'
 
 vi.mock('../src/parts/line_chart', () => ({ default: ({ label, x, lines, unit }: { label: string; x: number[]; lines: { name: string; values: (number | null)[] }[]; unit: string }) => <pre data-testid="curves">{`${label}|${x.length}|${lines.map((l) => `${l.name}: ${l.values.map((v) => (v === null ? '-' : Math.round(v))).join(' ')}`).join('; ')}|${unit}`}</pre> }))
 

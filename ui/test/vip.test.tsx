@@ -4,11 +4,11 @@ import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
 import { MemoryRouter } from 'react-router'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
-import en from '../src/locales/en.json'
 import { VipPage } from '../src/pages/vip'
 import { Answers, consentLine, Questions } from '../src/parts/consent'
 import { cardHours, choicesOf, choose, chosenOf, doneOf, fits, keepOrder, lostOf } from '../src/parts/vip'
 import type { Asked, Machine, MachineWork, Victim } from '../src/types'
+import { en } from './words'
 
 const patience = { timeout: 30_000 }
 const now = Date.parse('2026-11-26T12:00:00Z')

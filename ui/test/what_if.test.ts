@@ -1,10 +1,9 @@
 import i18next from 'i18next'
 import { beforeAll, expect, test } from 'vitest'
-import en from '../src/locales/en.json'
-import zh from '../src/locales/zh.json'
 import { dropped, type Box } from '../src/parts/timeline'
 import { doLines, quotaOf, readChanges, sentence, tryLine, withQuota } from '../src/parts/what_if'
 import type { Change } from '../src/types'
+import { en, zh } from './words'
 
 beforeAll(async () => {
   await i18next.init({ lng: 'en', resources: { en: { translation: en }, zh: { translation: zh } }, interpolation: { escapeValue: false } })

@@ -401,10 +401,10 @@ func (r *Request) May(verb auth.Verb, object auth.Object) error {
 	return nil
 }
 
-// actingProject is the project that a request names, "" for none. A browser cannot
-// set headers of a websocket, so that one says it in its address.
+// actingProject is the project that a request names, "" for none. A browser sets no
+// headers of a websocket and of a link, so these say it in their address.
 func actingProject(r *http.Request) string {
-	if named := r.Header.Get(api.HeaderProject); named != "" || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+	if named := r.Header.Get(api.HeaderProject); named != "" || r.Method != http.MethodGet {
 		return named
 	}
 	return r.URL.Query().Get(api.ParamActing)

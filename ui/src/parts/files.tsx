@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { useTranslation } from 'react-i18next'
 import { Link, useSearchParams } from 'react-router'
+import { inActing } from '../acting'
 import { get, part } from '../api'
 import { dateTime, quote, size } from '../format'
 import type { Allocation, FileEntry, FileList } from '../types'
@@ -69,7 +70,7 @@ export function Files({ id, name, subjob, allocs, live }: { id: string; name: st
   const show = (entry: FileEntry) => {
     if (entry.dir) return <Link to={at(pathOf(entry))}>{entry.name}/</Link>
     if (entry.link) return <>{entry.name} <span className="quiet">{t('files.link')}</span></>
-    return <a href={`/v1/jobs/${part(id)}/files/content?${fileQuery({ ...whose, path: pathOf(entry) })}`} download={entry.name}>{entry.name}</a>
+    return <a href={inActing(`/v1/jobs/${part(id)}/files/content?${fileQuery({ ...whose, path: pathOf(entry) })}`)} download={entry.name}>{entry.name}</a>
   }
   const plain = (entry: FileEntry) => !entry.dir && !entry.link
   return (

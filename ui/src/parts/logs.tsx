@@ -1,5 +1,6 @@
 import { memo, useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { inActing } from '../acting'
 import { part, send } from '../api'
 import { dateTime } from '../format'
 import { reasonText } from '../i18n'
@@ -154,7 +155,7 @@ export function Logs({ allocs, attempt }: { allocs: Allocation[]; attempt?: Atte
         <Check checked={only} off={chosen.length < 2} change={setOnly}>{t('logs.differ')}</Check>
         <Field bare type="search" label={t('logs.search')} width={220} placeholder={t('logs.search')} value={text} change={setText} />
         {chosen.map((a) => (
-          <a key={a.id} href={`/v1/allocations/${part(a.id)}/logs?stream=${stream}`} download={`${a.name}.${stream}.log`}>{t('logs.download', { rank: a.rank })}</a>
+          <a key={a.id} href={inActing(`/v1/allocations/${part(a.id)}/logs?stream=${stream}`)} download={`${a.name}.${stream}.log`}>{t('logs.download', { rank: a.rank })}</a>
         ))}
       </div>
       {follow && chosen.length > followMax && <Note tone="info" title={t('logs.too_many', { max: followMax })} />}

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useLocation } from 'react-router'
+import { inActing } from '../../acting'
 import { get, part, send } from '../../api'
 import { quote, since } from '../../format'
 import { useGuest } from '../../guest'
@@ -69,7 +70,7 @@ export function RankPanel({ id, detail, alloc, attempt, events, logs, env, live 
     box.current?.scrollIntoView?.({ block: 'start' })
   }, [alloc.id])
   const own = events.filter((event) => event.alloc_id === alloc.id)
-  const link = (stream: string) => <a className="button small" href={`/v1/allocations/${part(alloc.id)}/logs?stream=${stream}`} download={`${alloc.name}.${stream}.log`}>{t('rank.download', { what: stream })}</a>
+  const link = (stream: string) => <a className="button small" href={inActing(`/v1/allocations/${part(alloc.id)}/logs?stream=${stream}`)} download={`${alloc.name}.${stream}.log`}>{t('rank.download', { what: stream })}</a>
   return (
     <section className="card rank-panel" aria-label={t('rank.title', { rank: alloc.rank })} tabIndex={-1} ref={box}>
       <div className="bar">
