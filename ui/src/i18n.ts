@@ -27,10 +27,15 @@ const opened = new Set<Part>()
 
 const loadPart = async (part: Part, language: Language) => void i18next.addResourceBundle(language, 'translation', (await again<{ default: object }>(partTexts[part][language])).default, true, true)
 
+let begun = () => {}
+const beginning = new Promise<void>((done) => (begun = done))
+
 // withTexts loads the words of a part in the language in use, and in each that is
-// chosen later.
+// chosen later. The first page asks for them before the language is set up.
 export async function withTexts(part: Part) {
   opened.add(part)
+  again(partTexts[part][currentLanguage()]).catch(() => {}) // on its way meanwhile; it is asked for again below
+  await beginning
   await loadPart(part, i18next.language as Language)
 }
 
@@ -66,6 +71,7 @@ export async function startLanguage() {
     interpolation: { escapeValue: false }, // React escapes
     returnNull: false,
   })
+  begun()
   await load(language)
   await i18next.changeLanguage(language)
 }
