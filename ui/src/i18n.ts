@@ -35,7 +35,7 @@ const beginning = new Promise<void>((done) => (begun = done))
 export async function withTexts(part: Part) {
   opened.add(part)
   again(partTexts[part][currentLanguage()]).catch(() => {}) // on its way meanwhile; it is asked for again below
-  await beginning
+  if (!i18next.isInitialized) await beginning
   await loadPart(part, i18next.language as Language)
 }
 
