@@ -149,6 +149,8 @@ async function day(browser, { address, token }, lang) {
   await page.locator('.wall canvas').waitFor()
   await inspect(page, lang + '-queue')
   await page.locator('nav a[href="/cluster"]').click()
+  await page.waitForURL('**/cluster') // the queue has a heading and a wall, too
+  await page.getByRole('heading', { level: 1 }).waitFor()
   await page.locator('.wall canvas').waitFor()
   await inspect(page, lang + '-cluster')
 
