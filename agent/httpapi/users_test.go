@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -274,20 +274,29 @@ func TestWhoLeavesAProjectHearsNoMoreOfIt(t *testing.T) {
 func TestMembersOfTwoAtOnce(t *testing.T) {
 	h := newHarness(t)
 	ctx := t.Context()
-	h.person("li")
-	h.person("mei")
-	first, _, err := h.admin.Project(ctx, "default", nil)
-	if err != nil {
-		t.Fatal(err)
+	var all sync.WaitGroup
+	failed := make(chan error, 16)
+	for _, name := range []string{"pat", "mei"} {
+		client := h.person(name, "speech:project-admin")
+		for i := range 8 {
+			h.person(fmt.Sprintf("%s-%d", name, i))
+		}
+		all.Go(func() {
+			for i := range 8 {
+				_, err := client.SetMember(ctx, "speech", api.MemberRequest{User: fmt.Sprintf("%s-%d", name, i), Role: structs.RoleUser})
+				failed <- err
+			}
+		})
 	}
-	for _, name := range []string{"li", "mei"} {
-		if _, err := h.admin.SetMember(ctx, "speech", api.MemberRequest{User: name, Role: structs.RoleUser}); err != nil {
-			t.Fatal(err)
+	all.Wait()
+	for range 16 {
+		if err := <-failed; err != nil {
+			t.Error(err)
 		}
 	}
 	detail, _, err := h.admin.Project(ctx, "speech", nil)
-	if err != nil || !slices.Equal(detail.Project.Members, []string{"li", "mei"}) {
-		t.Errorf("members: %+v %v (%v)", detail, err, first)
+	if err != nil || len(detail.Project.Members) != 16 || len(detail.Project.Admins) != 2 {
+		t.Errorf("members: %+v %v", detail, err)
 	}
 }
 
