@@ -37,6 +37,11 @@ type occupancy struct {
 	cut     bool                    // ended by others at to
 }
 
+// settledLeft is up to how many waiting members a pass is repeated until nothing starts, as
+// leaders do, where ends that are close to each other count as one. Where more wait, the
+// next end is near.
+const settledLeft = 64
+
 // never is a time that does not come.
 const never = structs.UnixNano(1<<63 - 1)
 
@@ -297,7 +302,8 @@ func (p *player) carryOut(plan *structs.Plan) bool {
 			p.begin(k, g, delay)
 		}
 	}
-	return again || len(plan.Gangs) >= scheduler.GangsMax || ranks >= scheduler.RanksMax
+	unsettled := p.board.Unsettled() && (!p.coarse || p.left <= settledLeft)
+	return again || unsettled || len(plan.Gangs) >= scheduler.GangsMax || ranks >= scheduler.RanksMax
 }
 
 // yield ends the victims of a gang, and reports how long they take to leave.

@@ -256,3 +256,24 @@ func TestKnownTimeIsNotCorrected(t *testing.T) {
 		}
 	}
 }
+
+// A start may free others at the same instant: the reservation that kept s back at the
+// window's end lies elsewhere once r, which is shorter, has started beside it.
+func TestPassesAreRepeatedAtTheSameTime(t *testing.T) {
+	settings := scheduler.Settings{Runtime: truth}
+	d := newDrive(settings, 3, 8)
+	d.submit(testJob("j17", 2, 8, 2*time.Hour))
+	d.submit(testJob("j23", 2, 8, time.Hour))
+	w := structs.NodeMaintenance{ID: "w", Start: start.Add(30 * time.Minute), End: start.Add(time.Hour)}
+	d.shut("id-n0002", w)
+	d.submit(testJob("s0", 1, 1, 0))
+	d.submit(testJob("s1", 1, 1, time.Hour))
+	for _, s := range Look(Input{Board: d.ready(settings)}, d.now, 1).Queue() {
+		if s.Pool == "" || s.JobID[0] != 's' {
+			continue
+		}
+		if s.P50 != w.End {
+			t.Errorf("%s starts at %v, and could at %v", s.JobID, s.P50.Time(), w.End.Time())
+		}
+	}
+}

@@ -27,6 +27,8 @@ type Board struct {
 	changes  uint64           // rises with every change of nodes, gangs and quotas
 	modelled uint32           // version of the run time estimates
 
+	unsettled bool // by the newest pass, see Unsettled
+
 	queue    queue
 	nodes    nodes
 	promises promises
