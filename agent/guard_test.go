@@ -189,6 +189,7 @@ func changes() map[string]any {
 		"pools.put":            structs.Pool{Name: "some", Description: "x"},
 		"pools.delete":         nil,
 		"projects.put":         structs.Project{Name: "some", Description: "x"},
+		"projects.archive":     api.ArchiveRequest{},
 		"projects.member":      api.MemberRequest{User: "mei", Role: "user"},
 		"users.put":            structs.User{Name: "mei", DisplayName: "Mei"},
 		"users.state":          api.UserStateRequest{Disabled: true},

@@ -87,6 +87,7 @@ func verbs() []verb {
 	all = append(all, forecastVerbs()...)
 	all = append(all, outlookVerbs()...)
 	all = append(all, poolVerbs()...)
+	all = append(all, projectVerbs()...)
 	all = append(all, nodeVerbs()...)
 	all = append(all, maintenanceVerbs()...)
 	all = append(all, availableVerbs()...)

@@ -233,7 +233,11 @@ func (env *Env) printPlan(plan *api.JobPlan, found *api.JobOutlook, launch bool)
 	if launch && len(plan.Defaults) > 0 {
 		fmt.Fprintf(env.Stdout, "\n%s\n", env.Stdout.paint(colourBold, env.text("cli.plan.defaults")))
 		for _, chosen := range plan.Defaults {
-			fmt.Fprintf(env.Stdout, "  %s = %s\n", chosen.Path, safe(chosen.Value))
+			from := ""
+			if chosen.From != "" {
+				from = "  (" + env.text("cli.plan.from."+chosen.From) + ")"
+			}
+			fmt.Fprintf(env.Stdout, "  %s = %s%s\n", chosen.Path, safe(chosen.Value), from)
 		}
 	}
 	for i := range plan.Ranks {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -20,10 +19,6 @@ func poolVerbs() []verb {
 		{path: "pool status", args: "POOL", setup: poolStatus},
 		{path: "pool apply", args: "FILE", setup: poolApply},
 		{path: "pool delete", args: "POOL", setup: poolDelete},
-		{path: "project list", setup: projectList},
-		{path: "project status", args: "PROJECT", setup: projectStatus},
-		{path: "project apply", args: "FILE", setup: projectApply},
-		{path: "project delete", args: "PROJECT", setup: projectDelete},
 	}
 }
 
@@ -161,15 +156,7 @@ func (env *Env) printPool(p *api.PoolDetail) {
 	row("cli.col.time_limit", spanText(pool.Defaults.TimeLimit))
 	row("cli.col.priority", string(pool.Defaults.Priority))
 	row("cli.col.hold", spanText(pool.Defaults.Hold))
-	row("cli.col.time_limit_most", spanText(pool.Ceilings.TimeLimit))
-	row("cli.col.nodes_most", countText(pool.Ceilings.Nodes))
-	row("cli.col.devices_most", countText(pool.Ceilings.Devices))
-	row("cli.col.resumes_most", countText(pool.Ceilings.MaxResumes))
-	row("cli.col.grace_most", spanText(pool.Ceilings.Grace))
-	row("cli.col.hold_most", spanText(pool.Ceilings.Hold))
-	if pool.Ceilings.NoCheckpoint {
-		row("cli.col.no_checkpoint", env.onlyYes(true))
-	}
+	env.ceilingsRows(row, &pool.Ceilings)
 	row("cli.col.sku_least", countText(pool.Floors.SKU))
 	if pool.Floors.CPU > 0 {
 		row("cli.col.cpu_least", structs.FormatMilliCPU(structs.MilliCPU(pool.Floors.CPU)))
@@ -180,6 +167,17 @@ func (env *Env) printPool(p *api.PoolDetail) {
 	row("cli.col.devices_least", countText(pool.Floors.Devices))
 	env.taskDefaultsRows(row, &pool.Defaults.Task)
 	fields.print()
+}
+
+// ceilingsRows shows the most that a record lets jobs ask for.
+func (env *Env) ceilingsRows(row func(id, value string), c *structs.PoolCeilings) {
+	row("cli.col.time_limit_most", spanText(c.TimeLimit))
+	row("cli.col.nodes_most", countText(c.Nodes))
+	row("cli.col.devices_most", countText(c.Devices))
+	row("cli.col.resumes_most", countText(c.MaxResumes))
+	row("cli.col.grace_most", spanText(c.Grace))
+	row("cli.col.hold_most", spanText(c.Hold))
+	row("cli.col.no_checkpoint", env.onlyYes(c.NoCheckpoint))
 }
 
 // taskDefaultsRows shows what a record sets for tasks.
@@ -231,13 +229,6 @@ func poolApply(set *flag.FlagSet) func(*Env, []string) error {
 	})(set)
 }
 
-func projectApply(set *flag.FlagSet) func(*Env, []string) error {
-	return applying("cli.project.applied", jobspec.ParseProject, func(env *Env, client *api.Client, project *structs.Project) (string, error) {
-		_, err := client.PutProject(env.Context, project)
-		return project.Name, err
-	})(set)
-}
-
 // applying is a verb that reads a file and puts what it holds into the cluster.
 func applying[T any](done string, parse func(string, []byte, jobspec.Options) (*T, *jobspec.SourceMap, jobspec.Diagnostics),
 	put func(*Env, *api.Client, *T) (string, error),
@@ -280,118 +271,4 @@ func poolDelete(set *flag.FlagSet) func(*Env, []string) error {
 		_, err := client.DeletePool(env.Context, name)
 		return err
 	})(set)
-}
-
-func projectDelete(set *flag.FlagSet) func(*Env, []string) error {
-	return deleting("PROJECT", "cli.project.deleted", func(env *Env, client *api.Client, name string) error {
-		_, err := client.DeleteProject(env.Context, name)
-		return err
-	})(set)
-}
-
-func projectList(set *flag.FlagSet) func(*Env, []string) error {
-	return reading("", func(env *Env, client *api.Client, _ string) ([]api.ProjectDetail, error) {
-		list, _, err := client.Projects(env.Context, nil)
-		if err != nil {
-			return nil, err
-		}
-		return all(list.Projects), nil
-	}, (*Env).printProjects)(set)
-}
-
-func (env *Env) printProjects(projects []api.ProjectDetail) {
-	if len(projects) == 0 {
-		fmt.Fprintln(env.Stdout, env.text("cli.project.list_empty"))
-		return
-	}
-	table := newTable(env.Stdout, env.text("cli.col.name"), env.text("cli.col.quota"), env.text("cli.col.urgent"), env.text("cli.col.used_hours"))
-	for i := range projects {
-		p := &projects[i]
-		var quotas []string
-		for _, q := range p.Quotas {
-			quotas = append(quotas, env.quotaText(q))
-		}
-		table.row(safe(p.Project.Name), strings.Join(quotas, "; "), env.urgentText(p), hoursText(p.Shares))
-	}
-	table.print()
-}
-
-// quotaText is a quota in one word: held/maximum kind.
-func (env *Env) quotaText(q api.QuotaUse) string {
-	most := "∞"
-	if q.Maximum != nil {
-		most = strconv.Itoa(*q.Maximum)
-	}
-	return strings.TrimSpace(fmt.Sprintf("%s/%s %s %s", cores(q.Held), most, q.Kind, safe(q.Model)))
-}
-
-func (env *Env) urgentText(p *api.ProjectDetail) string {
-	if p.Project.UrgentLimit == nil {
-		return strconv.Itoa(p.Urgent)
-	}
-	return fmt.Sprintf("%d/%d", p.Urgent, *p.Project.UrgentLimit)
-}
-
-func hoursText(shares []api.PoolShare) string {
-	devices := 0.0
-	for _, share := range shares {
-		devices += share.DeviceHours
-	}
-	return strconv.FormatFloat(devices, 'f', 1, 64)
-}
-
-func projectStatus(set *flag.FlagSet) func(*Env, []string) error {
-	return reading("PROJECT", func(env *Env, client *api.Client, name string) (*api.ProjectDetail, error) {
-		project, _, err := client.Project(env.Context, name, nil)
-		return project, err
-	}, (*Env).printProject)(set)
-}
-
-func (env *Env) printProject(p *api.ProjectDetail) {
-	fields := newTable(env.Stdout, "", "")
-	fields.row(env.text("cli.col.name"), safe(p.Project.Name))
-	if p.Project.Description != "" {
-		fields.row(env.text("cli.col.description"), safe(p.Project.Description))
-	}
-	for _, list := range []struct {
-		id    string
-		names []string
-	}{{"cli.col.admins", p.Project.Admins}, {"cli.col.members", p.Project.Members}, {"cli.col.viewers", p.Project.Viewers}} {
-		if len(list.names) > 0 {
-			fields.row(env.text(list.id), safe(strings.Join(list.names, " ")))
-		}
-	}
-	if p.Project.Weight > 0 {
-		fields.row(env.text("cli.col.weight"), cores(p.Project.Weight))
-	}
-	fields.row(env.text("cli.col.urgent"), env.urgentText(p))
-	env.taskDefaultsRows(func(id, value string) {
-		if value != "" {
-			fields.row(env.text(id), value)
-		}
-	}, &p.Project.Defaults)
-	fields.print()
-	if len(p.Quotas) > 0 {
-		fmt.Fprintln(env.Stdout)
-		table := newTable(env.Stdout, env.text("cli.col.kind"), env.text("cli.col.model"), env.text("cli.col.held"),
-			env.text("cli.col.guaranteed"), env.text("cli.col.maximum"))
-		for _, q := range p.Quotas {
-			most := "∞"
-			if q.Maximum != nil {
-				most = strconv.Itoa(*q.Maximum)
-			}
-			table.row(q.Kind, safe(q.Model), cores(q.Held), strconv.Itoa(q.Guaranteed), most)
-		}
-		table.print()
-	}
-	if len(p.Shares) > 0 {
-		fmt.Fprintln(env.Stdout)
-		shares := append([]api.PoolShare(nil), p.Shares...)
-		sort.Slice(shares, func(a, b int) bool { return shares[a].Pool < shares[b].Pool })
-		table := newTable(env.Stdout, env.text("cli.col.pool"), env.text("cli.col.device_hours"), env.text("cli.col.cpu_hours"))
-		for _, share := range shares {
-			table.row(safe(share.Pool), strconv.FormatFloat(share.DeviceHours, 'f', 1, 64), strconv.FormatFloat(share.CPUHours, 'f', 1, 64))
-		}
-		table.print()
-	}
 }

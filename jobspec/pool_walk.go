@@ -36,15 +36,18 @@ func walkPool(v visitor, pool *structs.Pool) {
 		v.argument("memory", size(&f.Memory, 0))
 		v.argument("devices", whole(&f.Devices, 0))
 	})
-	always(v, "ceilings", &pool.Ceilings, func(v visitor, c *structs.PoolCeilings) {
-		v.argument("time_limit", span(&c.TimeLimit, 0))
-		v.argument("nodes", whole(&c.Nodes, 0))
-		v.argument("devices", whole(&c.Devices, 0))
-		v.argument("max_resumes", whole(&c.MaxResumes, 0))
-		v.argument("grace", span(&c.Grace, 0))
-		v.argument("hold", span(&c.Hold, 0))
-		v.argument("no_checkpoint", flag(&c.NoCheckpoint))
-	})
+	always(v, "ceilings", &pool.Ceilings, walkCeilings)
+}
+
+// walkCeilings goes over the most that a record lets jobs ask for.
+func walkCeilings(v visitor, c *structs.PoolCeilings) {
+	v.argument("time_limit", span(&c.TimeLimit, 0))
+	v.argument("nodes", whole(&c.Nodes, 0))
+	v.argument("devices", whole(&c.Devices, 0))
+	v.argument("max_resumes", whole(&c.MaxResumes, 0))
+	v.argument("grace", span(&c.Grace, 0))
+	v.argument("hold", span(&c.Hold, 0))
+	v.argument("no_checkpoint", flag(&c.NoCheckpoint))
 }
 
 // walkTaskDefaults goes over what a record sets for tasks.
@@ -68,5 +71,14 @@ func walkProject(v visitor, project *structs.Project) {
 		v.argument("guaranteed", whole(&q.Guaranteed, 0))
 		v.argument("maximum", wholeOrNone(&q.Maximum))
 	})
-	always(v, "defaults", &project.Defaults, walkTaskDefaults)
+	always(v, "defaults", &project.Defaults, func(v visitor, t *structs.TaskDefaults) {
+		d := &project.JobDefaults // two records, one block
+		v.argument("pool", text(&d.Pool))
+		v.argument("priority", text((*string)(&d.Priority)))
+		v.argument("time_limit", span(&d.TimeLimit, 0))
+		v.argument("image", text(&d.Image))
+		v.argument("output_storage", text(&d.OutputStorage))
+		walkTaskDefaults(v, t)
+	})
+	always(v, "ceilings", &project.Ceilings, walkCeilings)
 }

@@ -136,7 +136,7 @@ func (p *referencePage) say(id string, params ...any) string {
 func alike() map[string]string {
 	return map[string]string{
 		"job.dataset.": "job.algorithm.", "job.model.": "job.algorithm.", "job.volume.": "job.algorithm.",
-		"pool.sku.device.": "job.resources.device.", "project.defaults.": "pool.defaults.",
+		"pool.sku.device.": "job.resources.device.", "project.defaults.": "pool.defaults.", "project.ceilings.": "pool.ceilings.",
 	}
 }
 

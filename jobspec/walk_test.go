@@ -23,6 +23,8 @@ func notWritten() map[string]string {
 		"Job.Distributed.MinNodes": before, "Job.Checkpoint.Elastic": before,
 		"Job.Resources.RDMAByNodes": admission, "Job.Resources.LastDevices": admission,
 		"Pool.CreateIndex": state, "Pool.ModifyIndex": state, "Project.CreateIndex": state, "Project.ModifyIndex": state,
+		"Project.BoundsBy": admission, "Project.BoundsAt": admission,
+		"Project.Archived": state, "Project.ArchivedBy": state, "Project.ArchivedAt": state,
 	}
 }
 

@@ -108,5 +108,9 @@ func (h *jobHandlers) limitTime(r *front.Request, job *structs.Job, body *api.Ti
 		return nil, structs.NewError(structs.CodeInvalid, "agent.time_limit_ceiling", "value", structs.FormatDuration(limit),
 			"pool", pool.Name, "max", structs.FormatDuration(pool.Ceilings.TimeLimit))
 	}
+	if project := r.Project(h.store.Snapshot(), job.Project); project != nil && project.Ceilings.TimeLimit > 0 && (limit == 0 || limit > project.Ceilings.TimeLimit) {
+		return nil, structs.NewError(structs.CodeInvalid, "agent.time_limit_project", "value", structs.FormatDuration(limit),
+			"project", project.Name, "max", structs.FormatDuration(project.Ceilings.TimeLimit), "by", project.BoundsBy)
+	}
 	return h.change(r, structs.CommandJobTimeLimit, structs.JobTimeLimit{JobID: job.ID, TimeLimit: limit})
 }

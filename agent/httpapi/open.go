@@ -96,7 +96,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		devices:     deviceHandlers{core: all, calls: calls, survey: asked},
 		pools:       poolHandlers{all},
 		maintenance: maintenanceHandlers{core: all, futures: c.Replica, rand: c.Rand},
-		projects:    projectHandlers{core: all, boards: c.Replica},
+		projects:    projectHandlers{core: all, boards: c.Replica, members: c.Members},
 		users:       userHandlers{core: all},
 		tokens:      tokenHandlers{core: all, setup: c.Replica, rand: c.Rand, done: c.Authority.SetupDone},
 		shares:      shareHandlers{core: all, rand: c.Rand},

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 
 	"nomadlike/agent/httpapi/front"
@@ -11,12 +10,14 @@ import (
 	"nomadlike/nomadlike/scheduler"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
 )
 
 // projectHandlers answers about projects, and changes their records.
 type projectHandlers struct {
 	*core
-	boards Boards
+	boards  Boards
+	members Membership
 }
 
 func (h *projectHandlers) list(r *front.Request) (*api.ProjectList, error) {
@@ -27,6 +28,11 @@ func (h *projectHandlers) list(r *front.Request) (*api.ProjectList, error) {
 	if err != nil {
 		return nil, err
 	}
+	q := front.Query{R: r}
+	archived := q.Bool("archived")
+	if q.Err != nil {
+		return nil, q.Err
+	}
 	names := make(map[string]bool)
 	for project := range snapshot.Projects() {
 		names[project.Name] = true
@@ -36,6 +42,9 @@ func (h *projectHandlers) list(r *front.Request) (*api.ProjectList, error) {
 	}
 	out := api.ProjectList{Projects: []api.ProjectDetail{}}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if !archived && snapshot.Project(name).Gone() {
+			continue
+		}
 		if mayReadProject(r, name) || isMember(r, snapshot, name) {
 			out.Projects = append(out.Projects, projectDetail(snapshot, name))
 		}
@@ -145,22 +154,27 @@ func (h *projectHandlers) put(r *front.Request, body *structs.Project) (*api.Cha
 		return nil, err
 	}
 	known := structs.Project{Name: project.Name}
-	if err := r.May(auth.VerbWrite, r.Object); err != nil {
-		if record := r.Project(h.store.Snapshot(), project.Name); record != nil {
-			known = *record
-		}
-		if !sameBounds(known, project) {
-			return nil, err
-		}
+	if record := r.Project(h.store.Snapshot(), project.Name); record != nil {
+		known = *record
 	}
+	same := known.SameBounds(project)
+	if err := r.May(auth.VerbWrite, r.Object); err != nil && !same {
+		return nil, err
+	}
+	project.BoundsBy, project.BoundsAt = known.BoundsBy, known.BoundsAt
+	if !same && h.members.Protocol() >= wire.ProtocolProjects {
+		project.BoundsBy, project.BoundsAt = r.Caller.Principal.ID, structs.At(h.now())
+	}
+	project.Archived, project.ArchivedBy, project.ArchivedAt = false, "", 0 // the log keeps what they are
 	return h.change(r, structs.CommandProjectPut, structs.ProjectPut{Project: project})
 }
 
-// sameBounds reports whether two records differ in nothing but what a project's
-// own administrators may change.
-func sameBounds(a, b structs.Project) bool {
-	a.Description, a.Members, a.Admins, a.Viewers, a.CreateIndex, a.ModifyIndex = b.Description, b.Members, b.Admins, b.Viewers, b.CreateIndex, b.ModifyIndex
-	return reflect.DeepEqual(a, b)
+// archive answers projects.archive.
+func (h *projectHandlers) archive(r *front.Request, body *api.ArchiveRequest) (*api.Changed, error) {
+	if body.StopJobs && !body.Archived {
+		return nil, structs.NewError(structs.CodeInvalid, "agent.archive_stops")
+	}
+	return h.change(r, structs.CommandProjectArchive, structs.ProjectArchive{Name: r.ID, Archived: body.Archived, StopJobs: body.StopJobs})
 }
 
 func (h *projectHandlers) delete(r *front.Request) (*api.Changed, error) {

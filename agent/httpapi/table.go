@@ -88,6 +88,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.Read(t, api.ProjectsList, e.projects.list)
 	front.Read(t, api.ProjectsRead, e.projects.read)
 	front.Write(t, api.ProjectsPut, e.projects.put)
+	front.Write(t, api.ProjectsArchive, e.projects.archive)
 	front.Read(t, api.ProjectsDelete, e.projects.delete)
 	front.Write(t, api.ProjectsMember, e.users.member)
 	front.ReadOf(caller, api.SelfRead, e.users.self)

@@ -98,7 +98,9 @@ func (h *userHandlers) self(r *front.Request, token *structs.Token) (*api.Self, 
 		return &self, nil
 	}
 	self.User = snapshot.User(token.User)
-	self.Memberships = h.memberships(snapshot, token)
+	self.Memberships = slices.DeleteFunc(h.memberships(snapshot, token), func(m structs.Membership) bool {
+		return m.Project != self.Project && snapshot.Project(m.Project).Gone()
+	})
 	return &self, nil
 }
 

@@ -29,6 +29,7 @@ func idle() map[string]string {
 		"Job.SSH": refused, "Job.Jupyter": refused, "BatchSubtask.Algorithm": refused,
 		"Job.Access":           "the server's API judges by it who may read the job",
 		"SavedCheckpoint.Rank": "written by nodes, shown to people",
+		"Project.BoundsAt":     "written at admission, shown to people",
 		"Resources.SKU":        "admission writes what the spec holds into the job",
 	}
 }
@@ -42,7 +43,7 @@ func actor(owner, file string) bool {
 	case "jobspec/", "command/", "agent/", "agent/httpapi/", "nomadlike/sim/", "nomadlike/wire/", "nomadlike/api/":
 		return false
 	case "nomadlike/structs/":
-		ofJob := !strings.HasPrefix(owner, "Pool") && !strings.HasPrefix(owner, "Project") && owner != "SKU" && owner != "TaskDefaults"
+		ofJob := !strings.HasPrefix(owner, "Pool") && !strings.HasPrefix(owner, "Project") && owner != "SKU" && owner != "TaskDefaults" && owner != "JobDefaults"
 		switch {
 		case strings.Contains(base, "_validate"), strings.HasSuffix(base, "_copy.go"), base == "job_later.go":
 			return false

@@ -13,7 +13,21 @@ project "vision" {
     maximum    = 32
   }
   defaults {
-    env       = { HF_HOME = "/nas/hf" }
-    arguments = "conf/wide.yaml"
+    pool           = "h800"
+    priority       = "normal"
+    time_limit     = "24h"
+    image          = "registry.lab/torch:2.9"
+    output_storage = "nas"
+    env            = { HF_HOME = "/nas/hf" }
+    arguments      = "conf/wide.yaml"
+  }
+  ceilings {
+    time_limit    = "7d"
+    nodes         = 4
+    devices       = 32
+    max_resumes   = 5
+    grace         = "5m"
+    hold          = "4h"
+    no_checkpoint = false
   }
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"net/url"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -76,6 +77,13 @@ type ProjectList struct {
 	Projects []ProjectDetail `json:"projects"`
 }
 
+// ArchiveRequest archives a project, or brings it back. One with jobs that have not
+// ended is archived only where these are to be stopped.
+type ArchiveRequest struct {
+	Archived bool `json:"archived,omitempty"`
+	StopJobs bool `json:"stop_jobs,omitempty"`
+}
+
 // QueueMoveRequest moves a queued job to another place in its tier: before the
 // job named by id or name, last, or with neither first.
 type QueueMoveRequest struct {
@@ -108,7 +116,8 @@ var (
 	})
 	ProjectsList = endpoint[None, ProjectList](Route{
 		Name: "projects.list", Method: http.MethodGet, Pattern: "/v1/projects", Verb: VerbList, Kind: ObjectProject, From: FromKind, Blocking: true,
-		Query: blockingParams(), Summary: "List projects with quotas and use",
+		Query:   append(blockingParams(), Param{"archived", "boolean", "the archived ones too"}),
+		Summary: "List projects with quotas and use; archived ones where they are asked for",
 	})
 	ProjectsRead = endpoint[None, ProjectDetail](Route{
 		Name: "projects.read", Method: http.MethodGet, Pattern: "/v1/projects/{id}", Verb: VerbRead, Kind: ObjectProject, From: FromProject, Blocking: true,
@@ -117,6 +126,10 @@ var (
 	ProjectsPut = endpoint[structs.Project, Changed](Route{
 		Name: "projects.put", Method: http.MethodPut, Pattern: "/v1/projects/{id}", Verb: VerbMembers, Kind: ObjectProject, From: FromProject,
 		Summary: "Make or replace a project's record; its own administrators may change members and description",
+	})
+	ProjectsArchive = endpoint[ArchiveRequest, Changed](Route{
+		Name: "projects.archive", Method: http.MethodPut, Pattern: "/v1/projects/{id}/archive", Verb: VerbWrite, Kind: ObjectProject, From: FromProject,
+		Summary: "Archive a project, which takes no new jobs then and is left out of lists, or bring it back",
 	})
 	ProjectsDelete = endpoint[None, Changed](Route{
 		Name: "projects.delete", Method: http.MethodDelete, Pattern: "/v1/projects/{id}", Verb: VerbWrite, Kind: ObjectProject, From: FromProject,
@@ -133,6 +146,7 @@ func poolRoutes() []Route {
 		ProjectsList.route,
 		ProjectsRead.route,
 		ProjectsPut.route,
+		ProjectsArchive.route,
 		ProjectsDelete.route,
 	}
 }
@@ -171,6 +185,17 @@ func (c *Client) Project(ctx context.Context, name string, query *Query) (*Proje
 // project may change its members and its description.
 func (c *Client) PutProject(ctx context.Context, project *structs.Project) (*Changed, error) {
 	return change(ctx, c, ProjectsPut, project.Name, *project)
+}
+
+// ArchivedProjects lists the projects with those that are archived.
+func (c *Client) ArchivedProjects(ctx context.Context) (*ProjectList, error) {
+	list, _, err := read(ctx, c, ProjectsList, "", url.Values{"archived": {"true"}})
+	return list, err
+}
+
+// ArchiveProject archives a project, or brings it back.
+func (c *Client) ArchiveProject(ctx context.Context, name string, to ArchiveRequest) (*Changed, error) {
+	return change(ctx, c, ProjectsArchive, name, to)
 }
 
 // DeleteProject removes a project's record.

@@ -42,7 +42,7 @@ type Self struct {
 	Project     string               `json:"project"`           // that the request acts in
 	Role        string               `json:"role"`              // there
 	Cluster     string               `json:"cluster,omitempty"` // operator | admin, in the whole cluster
-	Memberships []structs.Membership `json:"memberships"`       // that a request may act in, by name
+	Memberships []structs.Membership `json:"memberships"`       // that a request may act in, by name; an archived one only where this one does
 }
 
 // The endpoints of user routes.

@@ -136,16 +136,20 @@ func Memberships(accounts Accounts, user string) []structs.Membership {
 }
 
 // HomeProject is where requests of an account act that name no project: its own,
-// where it belongs to that or to none; else the first by name that it belongs to. ""
-// when it belongs to none and has no own.
+// where it belongs to that or to none; else the first by name that it belongs to, of
+// those that are not archived where there is one. "" when it belongs to none and has no own.
 func HomeProject(accounts Accounts, user *structs.User) string {
 	if user.Project != "" && (accounts.Project(user.Project).RoleOf(user.Name) != "" || user.Role != "") {
 		return user.Project
 	}
+	archived := ""
 	for project := range accounts.ProjectsOf(user.Name) {
-		return project.Name
+		if !project.Archived {
+			return project.Name
+		}
+		archived = cmp.Or(archived, project.Name)
 	}
-	return user.Project
+	return cmp.Or(archived, user.Project)
 }
 
 // notMember refuses to act in a project, and names those that the user may act in.

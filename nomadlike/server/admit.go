@@ -54,6 +54,15 @@ func restOnPool(pool *structs.Pool, job *structs.Job) structs.Rest {
 	return rest
 }
 
+// restOnProject is the record of a job's project, as a decision's ground.
+func restOnProject(project *structs.Project, job *structs.Job) structs.Rest {
+	rest := structs.Rest{Kind: structs.RestProject, ID: job.Project}
+	if project != nil {
+		rest.Index = project.ModifyIndex
+	}
+	return rest
+}
+
 // Admitted is a job that was completed and checked, with what was seen of the same
 // snapshot: a submission does neither again. Only Admit makes one. It does not
 // change, may be shared between goroutines, and may be submitted more than once,
@@ -61,8 +70,8 @@ func restOnPool(pool *structs.Pool, job *structs.Job) structs.Rest {
 type Admitted struct {
 	job      *structs.Job // nobody else has it
 	defaults []structs.Default
-	pool     *structs.Pool // of the snapshot, nil without a record
-	rest     structs.Rest  // the pool's record
+	pool     *structs.Pool  // of the snapshot, nil without a record
+	rests    []structs.Rest // the pool's record and the project's
 }
 
 // Job returns a copy of the job as it is admitted: its defaults filled in,
@@ -84,8 +93,8 @@ func (a *Admitted) Pool() *structs.Pool { return a.pool }
 // do call it as those that submit it do.
 //
 // The state goes on after snapshot. What an admission must not outlive is compared
-// where the entry is applied: the pool's record stands in the guard of the
-// submission, beside the caller's token. What a project may hold, how many urgent
+// where the entry is applied: the records of the pool and of the project stand in the
+// guard of the submission, beside the caller's token. What a project may hold, how many urgent
 // jobs it may have, names and idempotency keys are judged by the log alone. A machine
 // that the job names may go, and its devices may be numbered anew, at any time after
 // the entry as well as before it: such a job waits and says why.
@@ -100,12 +109,14 @@ func Admit(snapshot *state.Snapshot, job *structs.Job) (*Admitted, *structs.Erro
 	}
 	pool := rulingPool(snapshot, job)
 	admitted, problems := pool.Admit(job)
+	project := snapshot.Project(job.Project)
+	problems = append(problems, project.Admit(admitted)...)
 	problems = append(problems, placeProblems(snapshot, admitted)...)
 	if err := structs.InvalidJob(structs.CodeInvalid, problems); err != nil {
 		return nil, err
 	}
 	nameDevices(snapshot, admitted)
-	return &Admitted{job: admitted, defaults: defaults, pool: pool, rest: restOnPool(pool, admitted)}, nil
+	return &Admitted{job: admitted, defaults: defaults, pool: pool, rests: []structs.Rest{restOnPool(pool, admitted), restOnProject(project, admitted)}}, nil
 }
 
 // SetRules sets by which rules of scheduling and of ends a job goes on: those that
@@ -242,11 +253,11 @@ func (s *Server) roomFor(job *structs.Job) *structs.Error {
 // SubmitJob queues a job that was admitted: it fixes its id, user and time, and by
 // which rules it goes on. Key, if not empty, makes a repeated submission by the same
 // user the same submission; the id is then that of the first one's job. The job is
-// queued only while guard, and the record of the pool by whose rules it was
-// admitted, stand: after a refusal with RestChanged the caller admits it anew.
+// queued only while guard, and the records of the pool and of the project by whose
+// rules it was admitted, stand: after a refusal with RestChanged the caller admits it anew.
 // What the id brings into the job's paths is checked here, since it is new.
 func (s *Server) SubmitJob(ctx context.Context, guard structs.Guard, user, key string, admitted *Admitted) (jobID string, index uint64, err error) {
-	guard.Rests = append(slices.Clip(guard.Rests), admitted.rest)
+	guard.Rests = append(slices.Clip(guard.Rests), admitted.rests...)
 	job := admitted.Job()
 	if job.ID, err = s.config.randomID(); err != nil {
 		return "", 0, err

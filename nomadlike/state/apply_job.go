@@ -37,6 +37,9 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 	if exists || left {
 		return refuse(structs.CodeConflict, "state.job_exists", "job", job.ID)
 	}
+	if project := tx.project(job.Project); project != nil && project.Archived {
+		return refuse(structs.CodeConflict, "state.project_archived", "project", project.Name, "by", project.ArchivedBy)
+	}
 	if live, state := tx.liveNamed(job.Project, job.Name); live != nil {
 		return refuse(structs.CodeConflict, "state.job_name_taken", "name", job.Name, "project", job.Project,
 			"job", live.ID, "state", state)

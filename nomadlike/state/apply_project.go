@@ -14,7 +14,12 @@ func applyProjectPut(tx *txn, body *structs.ProjectPut) (structs.ApplyResult, *s
 	if tx.project(body.Project.Name) == nil {
 		id = "event.project.created"
 	}
-	if refusal := tx.storeProject(body.Project); refusal != nil {
+	project := body.Project
+	project.Archived, project.ArchivedBy, project.ArchivedAt = false, "", 0
+	if known := tx.project(project.Name); known != nil {
+		project.Archived, project.ArchivedBy, project.ArchivedAt = known.Archived, known.ArchivedBy, known.ArchivedAt
+	}
+	if refusal := tx.storeProject(project); refusal != nil {
 		return structs.ApplyResult{}, refusal
 	}
 	tx.tell(structs.Event{Topic: topicProject, ID: id, Project: body.Project.Name}, "project", body.Project.Name, "by", tx.by)
@@ -68,6 +73,51 @@ func applyProjectMember(tx *txn, body *structs.ProjectMember) (structs.ApplyResu
 	}
 	tx.tell(event, "project", project.Name, "user", body.User, "role", cmp.Or(body.Role, before), "by", tx.by)
 	return accepted()
+}
+
+// applyProjectArchive archives a project, or brings it back. One that has jobs or
+// used something, and has no record, gets one.
+func applyProjectArchive(tx *txn, body *structs.ProjectArchive) (structs.ApplyResult, *structs.Error) {
+	project := structs.Project{Name: body.Name}
+	if known := tx.project(body.Name); known != nil {
+		project = *known
+	}
+	live := tx.liveJobsIn(project.Name)
+	switch {
+	case tx.project(body.Name) == nil && tx.projectUsage(body.Name) == nil && len(live) == 0:
+		return refuse(structs.CodeNotFound, "state.project_unknown", "project", body.Name)
+	case project.Archived == body.Archived:
+		return accepted()
+	}
+	if body.Archived && !body.StopJobs && len(live) > 0 {
+		return refuse(structs.CodeConflict, "state.project_busy", "project", project.Name, "job", live[0].Name, "count", len(live))
+	}
+	project.Archived, project.ArchivedBy, project.ArchivedAt = body.Archived, "", 0
+	event := "event.project.unarchived"
+	if body.Archived {
+		project.ArchivedBy, project.ArchivedAt = tx.by, tx.now
+		event = "event.project.archived"
+	}
+	if refusal := tx.storeProject(project); refusal != nil {
+		return structs.ApplyResult{}, refusal
+	}
+	tx.tell(structs.Event{Topic: topicProject, ID: event, Project: project.Name}, "project", project.Name, "by", tx.by)
+	if body.Archived {
+		for _, job := range live {
+			tx.stopJob(job, structs.NewReason("reason.project_archived", "project", project.Name, "by", tx.by))
+		}
+	}
+	return accepted()
+}
+
+// liveJobsIn returns the jobs of a project that have not ended, by name.
+func (tx *txn) liveJobsIn(project string) (jobs []*structs.Job) {
+	for _, row := range listRows[*jobRow](tx, tableJobs, indexID, idKey(project)) {
+		if !tx.jobStatus(row.Job.ID).Status.State.Terminal() {
+			jobs = append(jobs, row.Job)
+		}
+	}
+	return jobs
 }
 
 // applyProjectDelete forgets a project's record and so its bounds, unless one

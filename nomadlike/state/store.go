@@ -167,6 +167,8 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyProjectDelete), true
 	case structs.CommandProjectMember:
 		return read(applyProjectMember), true
+	case structs.CommandProjectArchive:
+		return read(applyProjectArchive), true
 	case structs.CommandUserPut:
 		return read(applyUserPut), true
 	case structs.CommandUserState:

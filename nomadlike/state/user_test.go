@@ -25,6 +25,8 @@ func (p *play) people(verb string, plain []string, named map[string]string) {
 		p.apply(structs.CommandUserDelete, &structs.UserDelete{Name: plain[0]})
 	case "member":
 		p.apply(structs.CommandProjectMember, &structs.ProjectMember{Project: plain[0], User: plain[1], Role: named["role"]})
+	case "archive", "unarchive":
+		p.apply(structs.CommandProjectArchive, &structs.ProjectArchive{Name: plain[0], Archived: verb == "archive", StopJobs: named["jobs"] == "stop"})
 	case "token":
 		hash := sha256.Sum256([]byte(plain[0]))
 		p.apply(structs.CommandTokenPut, &structs.TokenPut{Token: structs.Token{ID: plain[0], Hash: hash[:], Role: named["role"], User: named["of"], Project: named["project"]}})
@@ -37,6 +39,9 @@ func (w *generator) people() []byte {
 	name := users[w.chance.Intn(len(users))]
 	roles := []string{"", structs.RoleViewer, structs.RoleUser, structs.RoleUser, structs.RoleProjectAdmin, structs.RoleOperator, structs.RoleAdmin, "king"}
 	role := roles[w.chance.Intn(len(roles))]
+	if w.maybe(30) {
+		return encode(structs.CommandProjectArchive, w.now, &structs.ProjectArchive{Name: w.project(), Archived: w.maybe(2), StopJobs: w.maybe(2)})
+	}
 	switch w.chance.Intn(10) {
 	case 0, 1, 6, 7:
 		return encode(structs.CommandUserPut, w.now, &structs.UserPut{User: structs.User{Name: name, Role: []string{"", "", role}[w.chance.Intn(3)]}})
@@ -146,7 +151,7 @@ func TestAccountsComeAndGo(t *testing.T) {
 		}
 		followAll(t, store, seen)
 	}
-	for _, id := range []string{"event.user.disabled.stop", "event.user.disabled.hand_over", "event.job.handed_over", "event.user.enabled", "event.user.deleted", "event.project.member_removed"} {
+	for _, id := range []string{"event.user.disabled.stop", "event.user.disabled.hand_over", "event.job.handed_over", "event.user.enabled", "event.user.deleted", "event.project.member_removed", "event.project.archived", "event.project.unarchived"} {
 		if seen[id] == 0 {
 			t.Errorf("no history has %s", id)
 		}

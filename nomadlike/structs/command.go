@@ -50,6 +50,7 @@ const (
 	CommandUserState        CommandKind = 42 // admission
 	CommandUserDelete       CommandKind = 43 // admission
 	CommandProjectMember    CommandKind = 44 // admission
+	CommandProjectArchive   CommandKind = 45 // admission
 )
 
 // Command is one entry of the replicated log. Time, ids and every random
@@ -308,6 +309,14 @@ type ProjectMember struct {
 	Project string `json:"project"`
 	User    string `json:"user"`
 	Role    string `json:"role,omitempty"` // viewer | user | project-admin
+}
+
+// ProjectArchive archives a project, or brings it back. One with jobs that have not
+// ended is archived only where these are to be stopped.
+type ProjectArchive struct {
+	Name     string `json:"name"`
+	Archived bool   `json:"archived,omitempty"`
+	StopJobs bool   `json:"stop_jobs,omitempty"`
 }
 
 // UserPut makes an account, or replaces what it says. Whether it is disabled, and

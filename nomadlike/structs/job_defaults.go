@@ -64,6 +64,8 @@ const (
 type Default struct {
 	Path  string `json:"path"`  // field in the words of the job file, as in Problem
 	Value string `json:"value"` // as it would be written there
+	// From is whose default it is: FromProject, FromPool, or "" where neither says.
+	From string `json:"from,omitempty"`
 }
 
 // SetDefaults fills what the author left out and says what it chose, in the
@@ -142,7 +144,17 @@ func (j *Job) SetDefaults() []Default {
 	return d.chosen
 }
 
-type defaulter struct{ chosen []Default }
+// Whose default a Default may be.
+const (
+	FromProject = "project"
+	FromPool    = "pool"
+)
+
+// defaulter collects what was chosen, all of it from one place.
+type defaulter struct {
+	chosen []Default
+	from   string
+}
 
 // fill puts value into a field that still has its zero value.
 func fill[T comparable](d *defaulter, path string, field *T, value T) {
@@ -155,7 +167,7 @@ func fill[T comparable](d *defaulter, path string, field *T, value T) {
 	if span, ok := any(value).(Duration); ok {
 		written = FormatDuration(span)
 	}
-	d.chosen = append(d.chosen, Default{Path: path, Value: written})
+	d.chosen = append(d.chosen, Default{Path: path, Value: written, From: d.from})
 }
 
 // distributed chooses single for one node and none for more: without a mode
@@ -211,11 +223,11 @@ func (d *defaulter) resources(j *Job) {
 		if r.SKU == 0 { // an SKU brings its own cores and memory
 			if r.CPU == 0 {
 				r.CPU = DefaultCPU
-				d.chosen = append(d.chosen, Default{path + ".cpu", strconv.FormatFloat(r.CPU, 'g', -1, 64)})
+				d.chosen = append(d.chosen, Default{Path: path + ".cpu", Value: strconv.FormatFloat(r.CPU, 'g', -1, 64)})
 			}
 			if r.Memory == 0 {
 				r.Memory = DefaultMemory
-				d.chosen = append(d.chosen, Default{path + ".memory", FormatSize(r.Memory)})
+				d.chosen = append(d.chosen, Default{Path: path + ".memory", Value: FormatSize(r.Memory)})
 			}
 		}
 		for k := range r.Devices {

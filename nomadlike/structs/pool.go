@@ -78,9 +78,9 @@ type PoolFloors struct {
 	Devices int     `json:"devices,omitempty" since:"16"`
 }
 
-// PoolCeilings bound the jobs of a pool; 0 sets no bound. NoCheckpoint leaves
-// checkpoint resume to other pools: on the record of PoolDefault, for instance, to
-// those with a name.
+// PoolCeilings bound the jobs of a pool or a project; 0 sets no bound. NoCheckpoint
+// leaves checkpoint resume to others: on the record of PoolDefault, for instance, to
+// the pools with a name.
 type PoolCeilings struct {
 	TimeLimit  Duration `json:"time_limit,omitempty"` // a job must name a limit, at most this
 	Nodes      int      `json:"nodes,omitempty"`      // of one gang

@@ -13,7 +13,7 @@ func (p *Pool) SetDefaults(j *Job) []Default {
 	if p == nil {
 		return nil
 	}
-	d := defaulter{}
+	d := defaulter{from: FromPool}
 	if p.Defaults.Priority != "" {
 		fill(&d, "priority", &j.Priority, p.Defaults.Priority)
 	}
@@ -34,7 +34,22 @@ func (p *Project) SetDefaults(j *Job) []Default {
 	if p == nil {
 		return nil
 	}
-	d := defaulter{}
+	d, of := defaulter{from: FromProject}, &p.JobDefaults
+	if of.Pool != "" && len(j.Placement.Nodes) == 0 && j.VIP == nil {
+		fill(&d, "placement.pool", &j.Placement.Pool, of.Pool)
+	}
+	if of.Priority != "" {
+		fill(&d, "priority", &j.Priority, of.Priority)
+	}
+	if of.TimeLimit != 0 {
+		fill(&d, "time_limit", &j.TimeLimit, of.TimeLimit)
+	}
+	if of.Image != "" && j.Task.Driver == DriverDocker {
+		fill(&d, "task.image", &j.Task.Image, of.Image)
+	}
+	if of.OutputStorage != "" && j.Output != "" {
+		fill(&d, "output_storage", &j.OutputStorage, of.OutputStorage)
+	}
 	d.task(j, &p.Defaults)
 	return d.chosen
 }
@@ -49,7 +64,7 @@ func (d *defaulter) task(j *Job, t *TaskDefaults) {
 			j.Task.Env = make(map[string]string, len(t.Env))
 		}
 		j.Task.Env[name] = t.Env[name]
-		d.chosen = append(d.chosen, Default{Path: KeyedPath("task.env", name), Value: t.Env[name]})
+		d.chosen = append(d.chosen, Default{Path: KeyedPath("task.env", name), Value: t.Env[name], From: d.from})
 	}
 	if t.Arguments != "" {
 		fill(d, "task.arguments", &j.Task.Arguments, t.Arguments)
@@ -79,7 +94,10 @@ func (p *Pool) Admit(j *Job) (*Job, []Problem) {
 		v.add("checkpoint", "pool.no_checkpoint", "pool.no_checkpoint.hint", "pool", p.Name)
 	}
 	if p != nil && len(j.Placement.Nodes) == 0 {
-		v.underCeilings(p, admitted)
+		v.underCeilings(&p.Ceilings, admitted, &ceilingTexts{
+			over: "pool.ceiling", devices: "pool.ceiling_devices", params: []any{"pool", p.Name},
+			all: "pool.ceiling_all", allHint: "pool.ceiling_all.hint", missing: "pool.limit_missing", missingHint: "pool.limit_missing.hint",
+		})
 		v.overFloors(p, admitted)
 	}
 	return admitted, v.problems
@@ -93,15 +111,46 @@ func (p *Pool) name() string {
 	return p.Name
 }
 
-// underCeilings checks a job against what its pool allows at most.
-func (v *validator) underCeilings(p *Pool, j *Job) {
-	c := &p.Ceilings
+// Admit lists everything that the project has against a job, which its pool has
+// admitted: that it is archived, and what is over its ceilings, with who set them.
+// A nil project, one without a record, has nothing against any. Pure.
+func (p *Project) Admit(admitted *Job) []Problem {
+	if p == nil {
+		return nil
+	}
+	v := &validator{}
+	if p.Archived {
+		v.add("project", "project.archived", "project.archived.hint", "project", p.Name, "by", p.ArchivedBy)
+	}
+	texts := &ceilingTexts{
+		over: "project.ceiling", overHint: "project.ceiling.hint", devices: "project.ceiling_devices", params: []any{"project", p.Name, "by", p.BoundsBy},
+		all: "project.ceiling_all", allHint: "project.ceiling_all.hint", missing: "project.limit_missing", missingHint: "project.limit_missing.hint",
+	}
+	if p.Ceilings.NoCheckpoint && admitted.Checkpoint != nil {
+		v.add("checkpoint", "project.no_checkpoint", "project.ceiling.hint", texts.params...)
+	}
+	v.underCeilings(&p.Ceilings, admitted, texts)
+	return v.problems
+}
+
+// ceilingTexts say of a job that it is over somebody's ceilings: ids of messages, and
+// whose ceilings these are.
+type ceilingTexts struct {
+	over, overHint, devices, all, allHint, missing, missingHint string
+	params                                                      []any
+}
+
+// underCeilings checks a job against what its pool, or its project, allows at most.
+func (v *validator) underCeilings(c *PoolCeilings, j *Job, texts *ceilingTexts) {
+	add := func(path, id, hint string, params ...any) {
+		v.add(path, id, hint, append(slices.Clip(texts.params), params...)...)
+	}
 	if c.TimeLimit > 0 && j.TimeLimit == 0 {
-		v.add("time_limit", "pool.limit_missing", "pool.limit_missing.hint", "pool", p.Name, "max", FormatDuration(c.TimeLimit))
+		add("time_limit", texts.missing, texts.missingHint, "max", FormatDuration(c.TimeLimit))
 	}
 	over := func(path string, above bool, value, most string) {
 		if above {
-			v.add(path, "pool.ceiling", "", "pool", p.Name, "value", value, "max", most)
+			add(path, texts.over, texts.overHint, "value", value, "max", most)
 		}
 	}
 	span := func(path string, value, most Duration) {
@@ -115,11 +164,11 @@ func (v *validator) underCeilings(p *Pool, j *Job) {
 	for i := range j.Resources {
 		path := IndexedPath("resources", i) + ".device"
 		if total := j.deviceTotal(i); c.Devices > 0 && total > c.Devices {
-			v.add(path, "pool.ceiling_devices", "", "pool", p.Name, "devices", total, "max", c.Devices)
+			add(path, texts.devices, texts.overHint, "devices", total, "max", c.Devices)
 		}
 		all := slices.IndexFunc(j.Resources[i].Devices, func(d DeviceRequest) bool { return d.Count == DevicesAll })
 		if c.Devices > 0 && all >= 0 {
-			v.add(IndexedPath(path, all)+".count", "pool.ceiling_all", "pool.ceiling_all.hint", "pool", p.Name, "max", c.Devices)
+			add(IndexedPath(path, all)+".count", texts.all, texts.allHint, "max", c.Devices)
 		}
 	}
 	if j.Checkpoint != nil {

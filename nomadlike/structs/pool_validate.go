@@ -38,7 +38,8 @@ func (p *Pool) Validate() []Problem {
 	}
 	v.span("defaults.time_limit", p.Defaults.TimeLimit, 0, SpanMax)
 	v.choice("defaults.priority", string(p.Defaults.Priority), true, string(PriorityNormal), string(PriorityUrgent))
-	v.ceilings(p)
+	v.ceilings(&p.Ceilings)
+	v.underOwnCeilings(p)
 	v.floors(p)
 	v.taskDefaults(&p.Defaults.Task)
 	return v.problems
@@ -135,15 +136,19 @@ func (v *validator) unit(u *SKU) {
 	}
 }
 
-// ceilings checks the bounds, and that the defaults are within them.
-func (v *validator) ceilings(p *Pool) {
-	c := &p.Ceilings
+// ceilings checks the bounds of a record.
+func (v *validator) ceilings(c *PoolCeilings) {
 	v.span("ceilings.time_limit", c.TimeLimit, 0, SpanMax)
 	v.integer("ceilings.nodes", c.Nodes, 0, NodesMax)
 	v.integer("ceilings.devices", c.Devices, 0, NodesMax*DeviceCountMax)
 	v.integer("ceilings.max_resumes", c.MaxResumes, 0, RestartsMax)
 	v.span("ceilings.grace", c.Grace, 0, GraceMax)
 	v.span("ceilings.hold", c.Hold, 0, HoldMax)
+}
+
+// underOwnCeilings checks that a pool's defaults are within its ceilings.
+func (v *validator) underOwnCeilings(p *Pool) {
+	c := &p.Ceilings
 	v.span("defaults.hold", p.Defaults.Hold, 0, HoldMax)
 	if c.Hold > 0 && p.Defaults.Hold > c.Hold {
 		v.add("defaults.hold", "pool.default_over", "", "value", FormatDuration(p.Defaults.Hold), "max", FormatDuration(c.Hold))

@@ -1,6 +1,9 @@
 package structs
 
-import "slices"
+import (
+	"reflect"
+	"slices"
+)
 
 // Project groups people and their jobs, and bounds what they may hold. A
 // project without a record has no bounds. Written by administrators.
@@ -18,11 +21,47 @@ type Project struct {
 	Quotas      []Quota `json:"quotas,omitempty"`
 	UrgentLimit *int    `json:"urgent_limit,omitempty"` // urgent jobs queued or running at a time; nil: no limit
 
-	Defaults TaskDefaults `json:"defaults,omitzero" since:"16"`
+	Defaults    TaskDefaults `json:"defaults,omitzero" since:"16"`
+	JobDefaults JobDefaults  `json:"job_defaults,omitzero" since:"24"`
+	Ceilings    PoolCeilings `json:"ceilings,omitzero" since:"24"`
+
+	// BoundsBy last changed what only administrators of the cluster change: quotas,
+	// weight, urgent limit, defaults and ceilings. Set by servers.
+	BoundsBy string   `json:"bounds_by,omitempty" since:"24"`
+	BoundsAt UnixNano `json:"bounds_at,omitempty" since:"24"`
+
+	// Archived: it takes no new jobs, and lists leave it out unless they are asked.
+	// Set by state.Apply of ProjectArchive alone.
+	Archived   bool     `json:"archived,omitempty" since:"24"`
+	ArchivedBy string   `json:"archived_by,omitempty" since:"24"`
+	ArchivedAt UnixNano `json:"archived_at,omitempty" since:"24"`
 
 	CreateIndex uint64 `json:"create_index,omitempty"`
 	ModifyIndex uint64 `json:"modify_index,omitempty"`
 }
+
+// JobDefaults fill what a job of a project leaves out, before the defaults of its
+// pool do; what tasks leave out is filled from TaskDefaults. The zero value fills
+// nothing.
+type JobDefaults struct {
+	Pool          string   `json:"pool,omitempty"` // of jobs that name neither pool nor nodes
+	Priority      Priority `json:"priority,omitempty"`
+	TimeLimit     Duration `json:"time_limit,omitempty"`
+	Image         string   `json:"image,omitempty"`          // of tasks whose driver is docker
+	OutputStorage string   `json:"output_storage,omitempty"` // of jobs with an output
+}
+
+// SameBounds reports whether two records of a project differ in nothing but what its
+// own administrators may change, and what servers set.
+func (p Project) SameBounds(other Project) bool {
+	for _, one := range []*Project{&p, &other} {
+		*one = Project{Name: one.Name, Weight: one.Weight, Quotas: one.Quotas, UrgentLimit: one.UrgentLimit, Defaults: one.Defaults, JobDefaults: one.JobDefaults, Ceilings: one.Ceilings}
+	}
+	return reflect.DeepEqual(p, other)
+}
+
+// Gone reports whether the project is archived; a record that is not there is not.
+func (p *Project) Gone() bool { return p != nil && p.Archived }
 
 // Closed reports whether only those that the record lists act in the project.
 func (p *Project) Closed() bool {

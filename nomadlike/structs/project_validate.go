@@ -23,8 +23,28 @@ func (p *Project) Validate() []Problem {
 	if p.UrgentLimit != nil {
 		v.integer("urgent_limit", *p.UrgentLimit, 0, UrgentLimitMax)
 	}
+	v.jobDefaults(p)
 	v.taskDefaults(&p.Defaults)
+	v.ceilings(&p.Ceilings)
 	return v.problems
+}
+
+// jobDefaults checks what a project sets for jobs, and that it is within the
+// project's own ceilings.
+func (v *validator) jobDefaults(p *Project) {
+	d := &p.JobDefaults
+	if d.Pool != "" {
+		v.name("defaults.pool", d.Pool)
+	}
+	v.choice("defaults.priority", string(d.Priority), true, string(PriorityNormal), string(PriorityUrgent))
+	v.span("defaults.time_limit", d.TimeLimit, 0, SpanMax)
+	v.word("defaults.image", d.Image, WordMax)
+	if d.OutputStorage != "" {
+		v.name("defaults.output_storage", d.OutputStorage)
+	}
+	if most := p.Ceilings.TimeLimit; most > 0 && d.TimeLimit > most {
+		v.add("defaults.time_limit", "project.default_over", "", "value", FormatDuration(d.TimeLimit), "max", FormatDuration(most))
+	}
 }
 
 // members checks the lists of who belongs to a project: together they are

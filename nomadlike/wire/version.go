@@ -32,7 +32,8 @@ package wire
 //	21  2026-11-26  faults that tasks bring upon their devices are events of their jobs: Told.Event
 //	22  2026-11-26  accounts of people, and who belongs to projects in which role: commands 41 to 44, Project.Admins, Project.Viewers, users in stored states
 //	23  2026-11-26  servers give each other their audit records: Server.Audit, Server.AuditCheck
-const ProtocolVersion = 23
+//	24  2026-11-27  projects have defaults, ceilings and an archive: command 45, Project.Ceilings, Project.Archived, Project.BoundsBy
+const ProtocolVersion = 24
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -56,4 +57,5 @@ const (
 	ProtocolConsent      = 20 // VIP.Ask, CommandJobConsent
 	ProtocolTaskFaults   = 21 // EventDeviceFault and EventDeviceFaultShared in Told.Event
 	ProtocolUsers        = 22 // CommandUserPut, CommandUserState, CommandUserDelete, CommandProjectMember, RestUser
+	ProtocolProjects     = 24 // CommandProjectArchive, Project.Ceilings, Project.BoundsBy
 )

@@ -90,6 +90,11 @@ export interface Answered {
   until: string | null
 }
 
+export interface ArchiveRequest {
+  archived?: boolean
+  stop_jobs?: boolean
+}
+
 export interface Asked {
   answer?: ConsentAnswer
   asked_at: string | null
@@ -477,6 +482,7 @@ export interface Debug {
 }
 
 export interface Default {
+  from?: string
   path: string
   value: string
 }
@@ -870,6 +876,14 @@ export interface JobChange {
 export interface JobControlRequest {
   reason?: string
   subjob?: number
+}
+
+export interface JobDefaults {
+  image?: string
+  output_storage?: string
+  pool?: string
+  priority?: Priority
+  time_limit?: string
 }
 
 export interface JobDetail {
@@ -1729,9 +1743,16 @@ export interface Progress {
 
 export interface Project {
   admins?: string[]
+  archived?: boolean
+  archived_at?: string
+  archived_by?: string
+  bounds_at?: string
+  bounds_by?: string
+  ceilings?: PoolCeilings
   create_index?: number
   defaults?: TaskDefaults
   description?: string
+  job_defaults?: JobDefaults
   members?: string[]
   modify_index?: number
   name: string
