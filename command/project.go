@@ -17,6 +17,7 @@ func projectVerbs() []verb {
 		{path: "project list", setup: projectList},
 		{path: "project status", args: "PROJECT", setup: projectStatus},
 		{path: "project apply", args: "FILE", setup: projectApply},
+		{path: "project usage", args: "PROJECT", setup: projectUsage},
 		{path: "project archive", args: "PROJECT", setup: projectArchive},
 		{path: "project unarchive", args: "PROJECT", setup: projectUnarchive},
 		{path: "project delete", args: "PROJECT", setup: projectDelete},
@@ -158,19 +159,7 @@ func (env *Env) printProject(p *api.ProjectDetail) {
 		row("cli.col.bounds_set", fmt.Sprintf("%s, %s", when(p.Project.BoundsAt), safe(p.Project.BoundsBy)))
 	}
 	fields.print()
-	if len(p.Quotas) > 0 {
-		fmt.Fprintln(env.Stdout)
-		table := newTable(env.Stdout, env.text("cli.col.kind"), env.text("cli.col.model"), env.text("cli.col.held"),
-			env.text("cli.col.guaranteed"), env.text("cli.col.maximum"))
-		for _, q := range p.Quotas {
-			most := "∞"
-			if q.Maximum != nil {
-				most = strconv.Itoa(*q.Maximum)
-			}
-			table.row(q.Kind, safe(q.Model), cores(q.Held), strconv.Itoa(q.Guaranteed), most)
-		}
-		table.print()
-	}
+	env.printQuotas(p.Quotas)
 	if len(p.Shares) > 0 {
 		fmt.Fprintln(env.Stdout)
 		shares := append([]api.PoolShare(nil), p.Shares...)

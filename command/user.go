@@ -13,6 +13,7 @@ import (
 func userVerbs() []verb {
 	return []verb{
 		{path: "whoami", setup: whoami},
+		{path: "usage", setup: selfUsage},
 		{path: "user list", setup: userList},
 		{path: "user status", args: "USER", setup: userStatus},
 		{path: "user create", args: "USER", setup: userCreate},

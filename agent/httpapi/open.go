@@ -98,6 +98,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		maintenance: maintenanceHandlers{core: all, futures: c.Replica, rand: c.Rand},
 		projects:    projectHandlers{core: all, boards: c.Replica, members: c.Members},
 		users:       userHandlers{core: all},
+		tally:       tallyHandlers{core: all},
 		tokens:      tokenHandlers{core: all, setup: c.Replica, rand: c.Rand, done: c.Authority.SetupDone},
 		shares:      shareHandlers{core: all, rand: c.Rand},
 		joinTokens:  joinTokenHandlers{core: all, rand: c.Rand, addr: c.Addr, ca: func() string { return c.Keys.CurrentKey(structs.KeyCA) }},

@@ -23,6 +23,7 @@ type endpoints struct {
 	maintenance maintenanceHandlers
 	projects    projectHandlers
 	users       userHandlers
+	tally       tallyHandlers
 	tokens      tokenHandlers
 	shares      shareHandlers
 	joinTokens  joinTokenHandlers
@@ -88,10 +89,12 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.Read(t, api.ProjectsList, e.projects.list)
 	front.Read(t, api.ProjectsRead, e.projects.read)
 	front.Write(t, api.ProjectsPut, e.projects.put)
+	front.Read(t, api.ProjectsUsage, e.tally.project)
 	front.Write(t, api.ProjectsArchive, e.projects.archive)
 	front.Read(t, api.ProjectsDelete, e.projects.delete)
 	front.Write(t, api.ProjectsMember, e.users.member)
 	front.ReadOf(caller, api.SelfRead, e.users.self)
+	front.ReadOf(caller, api.SelfUsage, e.tally.self)
 	front.Read(t, api.UsersList, e.users.list)
 	front.ReadOf(users, api.UsersRead, e.users.read)
 	front.WriteOf(users, api.UsersPut, e.users.put)

@@ -147,6 +147,7 @@ func poolRoutes() []Route {
 		ProjectsRead.route,
 		ProjectsPut.route,
 		ProjectsArchive.route,
+		ProjectsUsage.route,
 		ProjectsDelete.route,
 	}
 }

@@ -80,6 +80,7 @@ var (
 func userRoutes() []Route {
 	return []Route{
 		SelfRead.route,
+		SelfUsage.route,
 		UsersList.route,
 		UsersRead.route,
 		UsersPut.route,

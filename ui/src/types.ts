@@ -477,6 +477,13 @@ export interface DataRef {
   version?: number
 }
 
+export interface DayUse {
+  cpu_hours: number
+  device_hours: number
+  kinds: KindUse[] | null
+  start: string | null
+}
+
 export interface Debug {
   hold: string
 }
@@ -801,6 +808,16 @@ export interface Hook {
   when: string
 }
 
+export interface IdleUse {
+  devices: number
+  job: string
+  job_id: string
+  node: string
+  project: string
+  rank: string
+  since: string | null
+}
+
 export interface Job {
   access?: string
   algorithms?: DataRef[]
@@ -1101,6 +1118,15 @@ export interface JobUsage {
   subjob: number
 }
 
+export interface JobUse {
+  cpu_hours: number
+  device_hours: number
+  forgotten?: boolean
+  job_id: string
+  name: string
+  project: string
+}
+
 export interface JobValidated {
   problems?: Error[]
   valid: boolean
@@ -1185,6 +1211,12 @@ export interface Keys {
   rotation?: KeyRotation
   settled: boolean
   waiting: string[] | null
+}
+
+export interface KindUse {
+  device_hours: number
+  kind?: string
+  model?: string
 }
 
 export interface LimitWarning {
@@ -1776,6 +1808,12 @@ export interface ProjectList {
   projects: ProjectDetail[] | null
 }
 
+export interface ProjectUse {
+  project: string
+  use: UseOverTime
+  users: UserUse[] | null
+}
+
 export interface Queue {
   entries: QueueEntry[] | null
   hidden?: number
@@ -1997,6 +2035,18 @@ export interface Self {
   role: string
   token: Token
   user?: User
+}
+
+export interface SelfUse {
+  idle: IdleUse[] | null
+  jobs: JobUse[] | null
+  more?: number
+  project: string
+  queued: number
+  quotas: QuotaUse[] | null
+  running: number
+  use: UseOverTime
+  user: string
 }
 
 export interface ServerCondition {
@@ -2252,6 +2302,15 @@ export interface Usage {
   ports?: Record<string, string>
 }
 
+export interface UseOverTime {
+  cpu_hours: number
+  days: DayUse[] | null
+  device_hours: number
+  from: string | null
+  known_since?: string
+  to: string | null
+}
+
 export interface User {
   create_index?: number
   created_at?: string
@@ -2283,6 +2342,12 @@ export interface UserStateRequest {
   disabled?: boolean
   jobs?: string
   to?: string
+}
+
+export interface UserUse {
+  cpu_hours: number
+  device_hours: number
+  user: string
 }
 
 export interface VIP {

@@ -25,7 +25,7 @@ var between = map[string][]string{
 		"NotesMax", "PlanGangsMax",
 		"ReportsMax", "VictimsMax", "WaitsMax",
 	},
-	"nomadlike/api":             {"AgentsNamedMax", "AnswerSizeMax", "NoteShownMax", "TrendJobsMax", "TrendPointsMax"},
+	"nomadlike/api":             {"AgentsNamedMax", "AnswerSizeMax", "NoteShownMax", "TrendJobsMax", "TrendPointsMax", "UseZoneMax"},
 	"nomadlike/structs/outlook": {"HelpsMax"},
 	"jobspec":                   {},
 }
