@@ -78,14 +78,14 @@ func (env *Env) printProjects(projects []api.ProjectDetail) {
 		fmt.Fprintln(env.Stdout, env.text("cli.project.list_empty"))
 		return
 	}
-	table := newTable(env.Stdout, env.text("cli.col.name"), env.text("cli.col.quota"), env.text("cli.col.urgent"), env.text("cli.col.used_hours"))
+	table := newTable(env.Stdout, env.text("cli.col.name"), env.text("cli.col.quota"), env.text("cli.col.urgent"), env.text("cli.col.running"), env.text("cli.col.queued_jobs"), env.text("cli.col.used_hours"))
 	for i := range projects {
 		p := &projects[i]
 		var quotas []string
 		for _, q := range p.Quotas {
 			quotas = append(quotas, env.quotaText(q))
 		}
-		table.row(safe(p.Project.Name), strings.Join(quotas, "; "), env.urgentText(p), hoursText(p.Shares))
+		table.row(safe(p.Project.Name), strings.Join(quotas, "; "), env.urgentText(p), strconv.Itoa(p.Running), strconv.Itoa(p.Queued), hoursText(p.Shares))
 	}
 	table.print()
 }
@@ -146,6 +146,8 @@ func (env *Env) printProject(p *api.ProjectDetail) {
 	if p.Project.Weight > 0 {
 		fields.row(env.text("cli.col.weight"), cores(p.Project.Weight))
 	}
+	fields.row(env.text("cli.col.running"), strconv.Itoa(p.Running))
+	fields.row(env.text("cli.col.queued_jobs"), strconv.Itoa(p.Queued))
 	fields.row(env.text("cli.col.urgent"), env.urgentText(p))
 	defaults := &p.Project.JobDefaults
 	row("cli.col.pool_default", safe(defaults.Pool))

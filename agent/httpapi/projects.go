@@ -49,7 +49,7 @@ func (h *projectHandlers) list(r *front.Request) (*api.ProjectList, error) {
 			out.Projects = append(out.Projects, projectDetail(snapshot, name))
 		}
 	}
-	countQueued(snapshot, out.Projects)
+	countLive(snapshot, out.Projects)
 	if err := h.addShares(r, out.Projects); err != nil {
 		return nil, err
 	}
@@ -81,8 +81,9 @@ func (h *projectHandlers) addShares(r *front.Request, projects []api.ProjectDeta
 	})
 }
 
-// countQueued fills in how many subjobs of each project wait.
-func countQueued(snapshot *state.Snapshot, projects []api.ProjectDetail) {
+// countLive fills in how many subjobs of each project wait, and how many hold
+// something.
+func countLive(snapshot *state.Snapshot, projects []api.ProjectDetail) {
 	at := make(map[string]*api.ProjectDetail, len(projects))
 	for i := range projects {
 		at[projects[i].Project.Name] = &projects[i]
@@ -90,6 +91,15 @@ func countQueued(snapshot *state.Snapshot, projects []api.ProjectDetail) {
 	for job := range snapshot.Queue() {
 		if project := at[job.Project]; project != nil {
 			project.Queued++
+		}
+	}
+	for attempt := range snapshot.LiveAttempts() {
+		view, known := snapshot.Job(attempt.JobID)
+		if !known {
+			continue
+		}
+		if project := at[view.Job.Project]; project != nil {
+			project.Running++
 		}
 	}
 }
@@ -107,7 +117,7 @@ func (h *projectHandlers) read(r *front.Request) (*api.ProjectDetail, error) {
 		return nil, auth.NotFound(auth.ObjectProject, r.ID)
 	}
 	found := []api.ProjectDetail{projectDetail(snapshot, r.ID)}
-	countQueued(snapshot, found)
+	countLive(snapshot, found)
 	if err := h.addShares(r, found); err != nil {
 		return nil, err
 	}

@@ -54,10 +54,11 @@ type ProjectDetail struct {
 	Project structs.Project    `json:"project"`
 	Defined bool               `json:"defined"` // it has a record; else only jobs name it
 	Quotas  []QuotaUse         `json:"quotas"`
-	Held    structs.QuotaUsage `json:"held"`   // everything it holds, by device key; cores in thousandths
-	Urgent  int                `json:"urgent"` // urgent jobs that wait or run
-	Queued  int                `json:"queued"` // subjobs that wait
-	Shares  []PoolShare        `json:"shares"` // what it used of each pool
+	Held    structs.QuotaUsage `json:"held"`    // everything it holds, by device key; cores in thousandths
+	Urgent  int                `json:"urgent"`  // urgent jobs that wait or run
+	Queued  int                `json:"queued"`  // subjobs that wait
+	Running int                `json:"running"` // subjobs that hold something
+	Shares  []PoolShare        `json:"shares"`  // what it used of each pool
 }
 
 // PoolShare is what a project used of a pool. Hours gone by count in full; Recent

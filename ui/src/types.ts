@@ -1800,6 +1800,7 @@ export interface ProjectDetail {
   project: Project
   queued: number
   quotas: QuotaUse[] | null
+  running: number
   shares: PoolShare[] | null
   urgent: number
 }
