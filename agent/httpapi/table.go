@@ -24,6 +24,7 @@ type endpoints struct {
 	projects    projectHandlers
 	users       userHandlers
 	tally       tallyHandlers
+	login       *loginHandlers
 	tokens      tokenHandlers
 	shares      shareHandlers
 	joinTokens  joinTokenHandlers
@@ -100,6 +101,9 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.WriteOf(users, api.UsersPut, e.users.put)
 	front.WriteOf(users, api.UsersState, e.users.setState)
 	front.ReadOf(users, api.UsersDelete, e.users.delete)
+	front.WriteOf(front.About(leader, e.find.user()), api.UsersPassword, e.login.setPassword)
+	front.Write(leader, api.LoginCreate, e.login.create)
+	front.ReadOf(caller, api.TokensExtend, e.login.extend)
 	front.Read(t, api.QueueRead, e.queue.read)
 	front.Read(t, api.QueueForecastRead, e.forecasts.queue)
 	front.Read(t, api.QueueTimeline, e.forecasts.timeline)

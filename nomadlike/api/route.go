@@ -15,6 +15,7 @@ const (
 	VerbHealth        Verb = "health" // open to everybody
 	VerbLogin         Verb = "login"  // open to everybody: the handler checks a secret of its own
 	VerbSelf          Verb = "self"
+	VerbExtend        Verb = "extend"
 	VerbList          Verb = "list"
 	VerbRead          Verb = "read"
 	VerbSubmit        Verb = "submit"
@@ -132,6 +133,7 @@ func Routes() []Route {
 	routes = append(routes, maintenanceRoutes()...)
 	routes = append(routes, poolRoutes()...)
 	routes = append(routes, userRoutes()...)
+	routes = append(routes, loginRoutes()...)
 	routes = append(routes, tokenRoutes()...)
 	routes = append(routes, clusterRoutes()...)
 	routes = append(routes, auditRoutes()...)

@@ -29,6 +29,7 @@ const (
 	tableHoldings    = "holdings"
 	tableForecasts   = "forecasts"
 	tableUsers       = "users"
+	tablePasswords   = "passwords"
 )
 
 // The indexes beside "id". An index whose key function returns nil for a row
@@ -268,6 +269,9 @@ func schema() *memdb.DBSchema {
 		}),
 		table(tableUsers, map[string]func(*structs.User) []byte{
 			indexID: func(u *structs.User) []byte { return idKey(u.Name) },
+		}),
+		table(tablePasswords, map[string]func(*structs.Password) []byte{
+			indexID: func(p *structs.Password) []byte { return idKey(p.User) },
 		}),
 		table(tableForecasts, map[string]func(*forecastRow) []byte{
 			indexID:      func(r *forecastRow) []byte { return attemptKey(r.JobID, r.Subjob, r.Attempt) },

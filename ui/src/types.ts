@@ -1229,6 +1229,12 @@ export interface LogPolicy {
   files?: number
 }
 
+export interface LoginRequest {
+  new_password?: string
+  password: string
+  user: string
+}
+
 export interface Loss {
   devices: number
   hours: number
@@ -1584,6 +1590,19 @@ export interface Outlook {
   now: number
   pools: PoolLoad[] | null
   times: (string | null)[] | null
+}
+
+export interface PasswordChanged {
+  first?: string
+  index: number
+  until?: string
+}
+
+export interface PasswordRequest {
+  current?: string
+  forget?: boolean
+  password?: string
+  reset?: boolean
 }
 
 export interface Past {
@@ -2087,7 +2106,10 @@ export interface SessionEnded {
 
 export interface SessionRequest {
   code?: string
+  new_password?: string
+  password?: string
   token?: string
+  user?: string
 }
 
 export interface ShareList {
@@ -2267,10 +2289,13 @@ export interface Timeline {
 export interface Token {
   created_at: string | null
   created_by?: string
+  ends_at?: string
   expires_at?: string
+  from?: string
   hash?: string
   id: string
   job_id?: string
+  method?: string
   modify_index: number
   name?: string
   project?: string

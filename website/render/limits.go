@@ -135,6 +135,8 @@ var limitGroups = []limitGroup{
 		{"nomadlike/structs", "UserNameLengthMax", size},
 		{"nomadlike/structs", "UserTextMax", size},
 		{"nomadlike/structs", "SSHKeysMax", count},
+		{"nomadlike/structs", "PasswordBytesMax", size},
+		{"nomadlike/structs", "SignInsMax", count},
 		{"nomadlike/structs", "SSHKeyLengthMax", size},
 		{"nomadlike/structs", "ProjectMembersMax", count},
 		{"nomadlike/structs", "ProjectQuotasMax", count},

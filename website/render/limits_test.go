@@ -18,7 +18,7 @@ import (
 var between = map[string][]string{
 	"nomadlike/structs": {
 		"DataNamesMax", "DeviceProcessesMax", "DeviceReasonMax", "HistoryGaugesMax", "MetricsAllocsMax", "NodeFaultsMax", "NoteParamMax", "NoteParamsMax",
-		"OnceMax", "PastCAsMax", "ProgressCardsMax", "RankHistoryAllocsMax", "SeenMax", "SeenValueMax", "SourceMax", "UnwellServersMax",
+		"OnceMax", "PasswordHashMax", "PastCAsMax", "ProgressCardsMax", "RankHistoryAllocsMax", "SeenMax", "SeenValueMax", "SourceMax", "UnwellServersMax",
 	},
 	"nomadlike/state": {
 		"FeaturesMax", "ForecastRevisionsMax", "ForecastsMax", "ForgottenMax", "InventoryMax", "JournalMax", "LedgerHoursMax", "LimitsMax",
