@@ -19,6 +19,7 @@ const partTexts = {
   compare: { zh: () => import('./locales/compare/zh.json'), en: () => import('./locales/compare/en.json') },
   job: { zh: () => import('./locales/job/zh.json'), en: () => import('./locales/job/en.json') },
   people: { zh: () => import('./locales/people/zh.json'), en: () => import('./locales/people/en.json') },
+  signin: { zh: () => import('./locales/signin/zh.json'), en: () => import('./locales/signin/en.json') },
   servers: { zh: () => import('./locales/servers/zh.json'), en: () => import('./locales/servers/en.json') },
   vip: { zh: () => import('./locales/vip/zh.json'), en: () => import('./locales/vip/en.json') },
 }
