@@ -168,8 +168,10 @@ async function leave(client: QueryClient) {
   await call('DELETE', '/v1/session').catch(() => {}) // the cookie may be over already
   dropDrafts()
   act('')
-  client.clear()
+  // What is open may have been refused meanwhile, and have asked who is signed in.
+  await client.cancelQueries({ queryKey: ['session'] })
   client.setQueryData(['session'], null)
+  client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
 }
 
 function Header({ who, hidden, menu }: { who: Who; hidden: boolean; menu: () => void }) {
