@@ -27,7 +27,7 @@ const (
 	SignInsMax        = 64  // tokens by signing in that one account has at a time; beyond, the oldest ends
 )
 
-// How a token came about, as Token.Method says it; "": somebody made it.
+// MethodPassword is Token.Method of a token that a password made.
 const MethodPassword = "password"
 
 // PasswordProblem reports why a text may not be the password of an account, as the
