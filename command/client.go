@@ -46,7 +46,11 @@ func (env *Env) connect(flags connectionFlags) (*api.Client, error) {
 	if len(config.CAPEM) == 0 {
 		return nil, structs.NewError(structs.CodeInvalid, "cli.no_ca")
 	}
-	return api.New(config)
+	client, err := api.New(config)
+	if err == nil && config.Token == remembered.Token && config.Token != "" {
+		env.extend(client, remembered)
+	}
+	return client, err
 }
 
 // learnCA remembers the CA that took the place of the one that the context has:

@@ -95,7 +95,7 @@ func verbs() []verb {
 	all = append(all, clusterVerbs()...)
 	all = append(all, keyVerbs()...)
 	all = append(all, userVerbs()...)
-	all = append(all, secretVerbs()...)
+	all = append(all, loginVerbs()...)
 	all = append(all, tokenVerbs()...)
 	all = append(all, auditVerbs()...)
 	all = append(all, shareVerbs()...)

@@ -19,7 +19,6 @@ import (
 
 func tokenVerbs() []verb {
 	return []verb{
-		{path: "login", args: "[TOKEN]", setup: login},
 		{path: "token bootstrap", args: "[SECRET]", setup: tokenBootstrap},
 		{path: "token create", setup: tokenCreate},
 		{path: "token list", setup: tokenList},
@@ -28,57 +27,6 @@ func tokenVerbs() []verb {
 		{path: "token join create", setup: joinTokenCreate},
 		{path: "token join list", setup: joinTokenList},
 		{path: "token join delete", args: "TOKEN", setup: joinTokenDelete},
-	}
-}
-
-// login pins the cluster's CA and remembers address and token.
-func login(set *flag.FlagSet) func(*Env, []string) error {
-	connection := declareConnection(set)
-	fingerprint := set.String("ca-fingerprint", "", "cli.flag.ca_fingerprint")
-	return func(env *Env, args []string) error {
-		if len(args) > 1 {
-			return none(args[1:])
-		}
-		remembered, err := env.loadContext()
-		if err != nil {
-			return err
-		}
-		remembered.Address = firstOf(*connection.address, env.Getenv("NOMADLIKE_ADDR"), remembered.Address, api.DefaultAddress)
-		pem, err := env.caFile(connection)
-		if err != nil {
-			return err
-		}
-		if pem == nil && *fingerprint != "" {
-			first, _, _ := strings.Cut(remembered.Address, ",")
-			if pem, err = api.FetchCA(env.Context, first, *fingerprint); err != nil {
-				return err
-			}
-		}
-		if pem != nil {
-			remembered.CA = string(pem)
-		}
-		if remembered.CA == "" {
-			return structs.NewError(structs.CodeInvalid, "cli.no_ca")
-		}
-		remembered.Project = *connection.project // that of whoever signed in before is not theirs
-		if remembered.Token, err = env.tokenFor(connection, args, remembered.Token); err != nil {
-			return err
-		}
-		client, err := api.New(api.Config{Address: remembered.Address, CAPEM: []byte(remembered.CA), Token: remembered.Token, Language: string(env.Language), Project: remembered.Project})
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		token, err := client.SelfToken(env.Context)
-		if err != nil {
-			return err
-		}
-		dir, err := env.saveContext(remembered)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(env.Stdout, env.text("cli.login.done", "role", token.Role, "user", safe(firstOf(token.User, token.Name, "-")), "dir", dir))
-		return nil
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
@@ -21,6 +22,8 @@ type Config struct {
 	Now     func() time.Time // of certificates and tokens
 	Rand    io.Reader
 
+	PasswordCost auth.Cost // zero: auth.PasswordCost
+
 	Pool     *rpc.Pool // connections to nodes
 	Identity *rpc.Identity
 
@@ -29,7 +32,6 @@ type Config struct {
 	Archives  Archives
 	Authority Authority
 	Keys      Keys
-	Vault     Vault
 	Audit     AuditRecord
 
 	Addr       string          // host:port of this agent
@@ -56,6 +58,7 @@ func New(c Config) *front.Front {
 	site := endpointsOf(&c, asked, newMetrics(c.Store, c.Leads, c.Full, named))
 	site.metrics.registry.MustRegister(c.Collectors...)
 	c.Door.Callers, c.Door.Observer = &callers{replica: c.Replica, store: c.Store, now: c.Now}, site.metrics
+	c.Door.Signer = &doorSigner{login: site.login, leads: c.Leads, leader: c.Leader, agents: front.ToServers(c.Identity, c.Now)}
 	f := front.New(c.Door)
 	c.KeepSessions(f.SignIns())
 	toLeader := front.NewProxy(c.Door.Log, c.Identity, c.Now, func() []string {
@@ -100,7 +103,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		projects:    projectHandlers{core: all, boards: c.Replica, members: c.Members},
 		users:       userHandlers{core: all},
 		tally:       tallyHandlers{core: all},
-		secrets:     &secretHandlers{core: all, vault: c.Vault, members: c.Members, rotating: make(chan struct{}, 1)},
+		login:       newLoginHandlers(all, c),
 		tokens:      tokenHandlers{core: all, setup: c.Replica, rand: c.Rand, done: c.Authority.SetupDone},
 		shares:      shareHandlers{core: all, rand: c.Rand},
 		joinTokens:  joinTokenHandlers{core: all, rand: c.Rand, addr: c.Addr, ca: func() string { return c.Keys.CurrentKey(structs.KeyCA) }},

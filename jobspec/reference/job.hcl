@@ -84,8 +84,7 @@ job "resnet50" {
     arguments = "--log-interval 50"
     dir       = "/workspace"
     user      = "vision-train"
-    env       = { WANDB_API_KEY = secret("wandb") }
-    secrets   = ["id_ed25519"]
+    env       = { PATH = "/opt/conda/bin:$PATH" }
     ulimits   = { memlock = "unlimited" }
     options   = { ipc = "host" }
     hook "prestart" {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"nomadlike/nomadlike/structs"
 )
 
 // ContextFile is the name of the file in the configuration directory that
@@ -22,6 +24,8 @@ type Context struct {
 	CA      string `json:"ca"`                // PEM
 	Token   string `json:"token,omitempty"`   // secret
 	Project string `json:"project,omitempty"` // that requests act in; "": the caller's own
+
+	ExtendAt structs.UnixNano `json:"extend_at,omitempty"` // when the end of the token is put off; 0: never
 }
 
 // ContextDir is the directory of the context file: $NOMADLIKE_CONFIG_DIR, or

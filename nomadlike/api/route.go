@@ -15,6 +15,7 @@ const (
 	VerbHealth        Verb = "health" // open to everybody
 	VerbLogin         Verb = "login"  // open to everybody: the handler checks a secret of its own
 	VerbSelf          Verb = "self"
+	VerbExtend        Verb = "extend"
 	VerbList          Verb = "list"
 	VerbRead          Verb = "read"
 	VerbSubmit        Verb = "submit"
@@ -58,7 +59,6 @@ const (
 	ObjectToken     ObjectKind = "token"
 	ObjectJoinToken ObjectKind = "join-token"
 	ObjectUser      ObjectKind = "user"
-	ObjectSecret    ObjectKind = "secret"
 )
 
 // Source says where the object of a request is found, and so whose project
@@ -75,7 +75,6 @@ const (
 	FromProject    Source = "project"    // the project named by {id}, whether or not it has a record
 	FromToken      Source = "token"      // the token named by {id}
 	FromUser       Source = "user"       // the account named by {id}, whether or not it is there
-	FromSecret     Source = "secret"     // the secret named by {id}, whether or not it is there
 	FromCaller     Source = "caller"     // the caller's own token
 )
 
@@ -134,7 +133,7 @@ func Routes() []Route {
 	routes = append(routes, maintenanceRoutes()...)
 	routes = append(routes, poolRoutes()...)
 	routes = append(routes, userRoutes()...)
-	routes = append(routes, secretRoutes()...)
+	routes = append(routes, loginRoutes()...)
 	routes = append(routes, tokenRoutes()...)
 	routes = append(routes, clusterRoutes()...)
 	routes = append(routes, auditRoutes()...)

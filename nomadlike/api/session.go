@@ -2,13 +2,17 @@ package api
 
 import "nomadlike/nomadlike/structs"
 
-// SessionRequest signs a browser in with the secret of a token, or with a code
-// that the agent gave out and that works once. Requests that
+// SessionRequest signs a browser in with the password of an account, with the secret of
+// a token, or with a code that the agent gave out and that works once. Requests that
 // a browser makes with the cookie that it gets, and this one, must carry
 // HeaderRequestedBy when they change something: other sites cannot add it.
 type SessionRequest struct {
 	Token string `json:"token,omitempty"`
 	Code  string `json:"code,omitempty"`
+
+	User        string `json:"user,omitempty"`
+	Password    string `json:"password,omitempty"`
+	NewPassword string `json:"new_password,omitempty"` // in the place of a first password
 }
 
 // Session reports who signed in, and until when at the latest. The cookie comes

@@ -41,6 +41,7 @@ const (
 	VerbSnapshot      Verb = "snapshot"          // save or restore the whole state
 	VerbAudit         Verb = "audit"             // read the record of who did what
 	VerbSelf          Verb = "self"              // read or revoke the very token that is used
+	VerbExtend        Verb = "extend"            // put off the end of the very token that is used
 	VerbWall          Verb = "wall"              // see the nodes and cards that there are, without their work
 	VerbShare         Verb = "share"             // make a link that shows it to whoever has the link
 )
@@ -153,6 +154,7 @@ var rules = [...]rule{
 	{ObjectCluster, VerbAudit, no, no, no, no, global, global, no, no, no, no, no},
 
 	{ObjectToken, VerbSelf, no, own, own, own, own, own, no, no, no, global, global},
+	{ObjectToken, VerbExtend, no, own, own, own, own, own, no, no, no, no, no},
 	{ObjectToken, VerbList, no, no, no, no, global, global, no, no, no, no, no},
 	{ObjectToken, VerbRead, no, own, own, own, global, global, no, no, no, no, no},
 	{ObjectToken, VerbWrite, no, no, no, no, no, global, no, no, no, no, no},
@@ -299,7 +301,7 @@ func hides(p Principal, relation grant, object Object) bool {
 	if !object.Kind.inProject() {
 		return false
 	}
-	if (p.Kind == KindGuest || p.Kind == KindBoard || object.Kind == ObjectSecret) && object == (Object{Kind: object.Kind}) {
+	if (p.Kind == KindGuest || p.Kind == KindBoard) && object == (Object{Kind: object.Kind}) {
 		return false // a collection is no secret, only closed
 	}
 	for _, verb := range []Verb{VerbRead, VerbList} {

@@ -64,6 +64,9 @@ func (tx *txn) storeToken(token *structs.Token) *structs.Error {
 	if _, ok := lookup[*structs.Token](tx, tableTokens, indexHash, token.Hash); ok {
 		return structs.NewError(structs.CodeConflict, "state.token_exists", "token", token.ID)
 	}
+	if token.Method != "" {
+		tx.dropSignIns(token.User)
+	}
 	stored := *token
 	stored.ModifyIndex = tx.index()
 	tx.put(tableTokens, idKey(stored.ID), &stored)

@@ -17,7 +17,6 @@ const (
 	topicPool    = "pool"
 	topicProject = "project"
 	topicUser    = "user"
-	topicSecret  = "secret"
 
 	severityWarn  = "warn"
 	severityError = "error"

@@ -30,20 +30,27 @@ import (
 //	1  2026-11-21  the first
 //	2  2026-11-21  pools, projects and what they hold, forecasts, past runs; see upgrade.go
 //	3  2026-11-26  users
-//	4  2026-11-27  secrets and the keys that they are sealed with
+//	4  2026-11-27  passwords
 const formatVersion = 4
 
-// formatOf is the oldest version in which the state can be written: without secrets
-// it is 3 and without users 2, so that servers that know none can read what they
-// could have written.
+// formatLeast is the version in which a state is written that has nothing newer.
+const formatLeast = 2
+
+// formatOf is the oldest version in which the state can be written: without rows of a
+// table that came later it is the one before, so that servers that know no such table
+// can read what they could have written.
 func (s *Snapshot) formatOf() int {
-	if s.SecretKeyring() != nil {
-		return formatVersion // no secret is without a key
+	version := formatLeast
+	for _, d := range dumps() {
+		if d.since <= version {
+			continue
+		}
+		for range each[any](s.db, d.table, d.index, nil) {
+			version = d.since
+			break
+		}
 	}
-	for range s.Users() {
-		return formatVersion - 1
-	}
-	return formatVersion - 2
+	return version
 }
 
 // formatName begins every stored state.
@@ -113,8 +120,7 @@ func dumps() []dump {
 		dumpOf[structs.ProjectUsage](tableHoldings, 2),
 		dumpOf[forecastRow](tableForecasts, 2),
 		dumpOf[structs.User](tableUsers, 3),
-		dumpOf[structs.Secret](tableSecrets, 4),
-		dumpOf[structs.SecretKeyring](tableSecretKeys, 4),
+		dumpOf[structs.Password](tablePasswords, 4),
 	}
 }
 

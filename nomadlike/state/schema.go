@@ -29,8 +29,7 @@ const (
 	tableHoldings    = "holdings"
 	tableForecasts   = "forecasts"
 	tableUsers       = "users"
-	tableSecrets     = "secrets"
-	tableSecretKeys  = "secret_keys"
+	tablePasswords   = "passwords"
 )
 
 // The indexes beside "id". An index whose key function returns nil for a row
@@ -271,11 +270,8 @@ func schema() *memdb.DBSchema {
 		table(tableUsers, map[string]func(*structs.User) []byte{
 			indexID: func(u *structs.User) []byte { return idKey(u.Name) },
 		}),
-		table(tableSecrets, map[string]func(*structs.Secret) []byte{
-			indexID: func(s *structs.Secret) []byte { return secretKey(s.Ref()) },
-		}),
-		table(tableSecretKeys, map[string]func(*structs.SecretKeyring) []byte{
-			indexID: func(*structs.SecretKeyring) []byte { return metaKey() },
+		table(tablePasswords, map[string]func(*structs.Password) []byte{
+			indexID: func(p *structs.Password) []byte { return idKey(p.User) },
 		}),
 		table(tableForecasts, map[string]func(*forecastRow) []byte{
 			indexID:      func(r *forecastRow) []byte { return attemptKey(r.JobID, r.Subjob, r.Attempt) },
@@ -312,19 +308,6 @@ func indexKey(index uint64) []byte { return appendUint(make([]byte, 0, 8), index
 
 func nameKey(first, second string) []byte {
 	return appendString(appendString(make([]byte, 0, len(first)+len(second)+10), first), second)
-}
-
-// secretKey has the secrets of one scope stand together: of projects, then of users.
-func secretKey(ref structs.SecretRef) []byte {
-	return appendString(secretScopeKey(ref.Project, ref.User), ref.Name)
-}
-
-func secretScopeKey(project, user string) []byte {
-	kind, name := byte('p'), project
-	if user != "" {
-		kind, name = 'u', user
-	}
-	return appendString(append(make([]byte, 0, len(name)+structs.SecretNameMax+3), kind), name)
 }
 
 func subjobKey(jobID string, subjob int) []byte {

@@ -65,6 +65,12 @@ func (s *Snapshot) WatchUser(name string) <-chan struct{} {
 	return s.watchKey(tableUsers, idKey(name))
 }
 
+// Password returns what is known of an account's password, nil when it has none.
+func (s *Snapshot) Password(user string) *structs.Password {
+	password, _ := first[*structs.Password](s.db, tablePasswords, indexID, idKey(user))
+	return password
+}
+
 // Users iterates the accounts by name.
 func (s *Snapshot) Users() iter.Seq[*structs.User] {
 	return each[*structs.User](s.db, tableUsers, indexID, nil)

@@ -175,14 +175,10 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyUserState), true
 	case structs.CommandUserDelete:
 		return read(applyUserDelete), true
-	case structs.CommandSecretSet:
-		return read(applySecretSet), true
-	case structs.CommandSecretDelete:
-		return read(applySecretDelete), true
-	case structs.CommandSecretKeyAdd:
-		return read(applySecretKeyAdd), true
-	case structs.CommandSecretsReseal:
-		return read(applySecretsReseal), true
+	case structs.CommandPasswordSet:
+		return read(applyPasswordSet), true
+	case structs.CommandTokenExtend:
+		return read(applyTokenExtend), true
 	case structs.CommandJobControl:
 		return read(applyJobControl), true
 	case structs.CommandJobFinish:

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"nomadlike/nomadlike/structs"
@@ -27,6 +29,21 @@ func (p *play) people(verb string, plain []string, named map[string]string) {
 		p.apply(structs.CommandProjectMember, &structs.ProjectMember{Project: plain[0], User: plain[1], Role: named["role"]})
 	case "archive", "unarchive":
 		p.apply(structs.CommandProjectArchive, &structs.ProjectArchive{Name: plain[0], Archived: verb == "archive", StopJobs: named["jobs"] == "stop"})
+	case "password":
+		p.apply(structs.CommandPasswordSet, &structs.PasswordSet{
+			Password: structs.Password{User: plain[0], Hash: named["hash"], First: named["first"] != ""}, Forget: named["forget"] != "", Keep: named["keep"],
+		})
+	case "sign-in":
+		hash := sha256.Sum256([]byte(plain[1]))
+		p.apply(structs.CommandTokenPut, &structs.TokenPut{Token: structs.Token{
+			ID: plain[1], Hash: hash[:], Role: structs.RoleAccount, User: plain[0], Method: structs.MethodPassword, From: "192.0.2.1", CreatedAt: p.now, ExpiresAt: p.now + 100e9, EndsAt: p.now + 300e9,
+		}})
+	case "extend":
+		at, err := strconv.ParseInt(plain[1], 10, 64)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		p.apply(structs.CommandTokenExtend, &structs.TokenExtend{ID: plain[0], ExpiresAt: p.now + structs.UnixNano(at)*1e9})
 	case "token":
 		hash := sha256.Sum256([]byte(plain[0]))
 		p.apply(structs.CommandTokenPut, &structs.TokenPut{Token: structs.Token{ID: plain[0], Hash: hash[:], Role: named["role"], User: named["of"], Project: named["project"]}})
@@ -42,7 +59,19 @@ func (w *generator) people() []byte {
 	if w.maybe(30) {
 		return encode(structs.CommandProjectArchive, w.now, &structs.ProjectArchive{Name: w.project(), Archived: w.maybe(2), StopJobs: w.maybe(2)})
 	}
-	switch w.chance.Intn(10) {
+	switch w.chance.Intn(13) {
+	case 10:
+		return encode(structs.CommandPasswordSet, w.now, &structs.PasswordSet{
+			Password: structs.Password{User: name, Hash: []string{"", "h", "h"}[w.chance.Intn(3)], First: w.maybe(2)}, Forget: w.maybe(4), Keep: "t" + name[:2],
+		})
+	case 11:
+		hash := sha256.Sum256([]byte{byte(100 + w.chance.Intn(8))})
+		return encode(structs.CommandTokenPut, w.now, &structs.TokenPut{Token: structs.Token{
+			ID: fmt.Sprintf("s%d", w.chance.Intn(8)), Hash: hash[:], Role: structs.RoleAccount, User: name, Method: structs.MethodPassword,
+			CreatedAt: w.now, ExpiresAt: w.now + 10, EndsAt: w.now + 30,
+		}})
+	case 12:
+		return encode(structs.CommandTokenExtend, w.now, &structs.TokenExtend{ID: fmt.Sprintf("s%d", w.chance.Intn(8)), ExpiresAt: w.now + 20})
 	case 0, 1, 6, 7:
 		return encode(structs.CommandUserPut, w.now, &structs.UserPut{User: structs.User{Name: name, Role: []string{"", "", role}[w.chance.Intn(3)]}})
 	case 2:
@@ -88,6 +117,10 @@ func TestStatesWithoutAccountsStayReadable(t *testing.T) {
 	again := New()
 	if err := again.Restore(&out); err != nil || again.Snapshot().User("li") == nil || again.Snapshot().Hash() != p.store.Snapshot().Hash() {
 		t.Errorf("restored: %v", err)
+	}
+	p.do("password", []string{"li", "hash=x"})
+	if got := version(p.store); got != 4 {
+		t.Errorf("with passwords it has version %d, want 4", got)
 	}
 	p.do("disable", []string{"li"})
 	p.do("dismiss", []string{"li"})
@@ -143,7 +176,15 @@ func TestAccountsComeAndGo(t *testing.T) {
 					t.Fatalf("seed %d, command %d: %s is listed by %q and found in %q", seed, i, name, listed, found)
 				}
 			}
+			for _, name := range []string{"ann", "bob"} {
+				if password := snapshot.Password(name); password != nil && (snapshot.User(name) == nil || password.Hash == "") {
+					t.Fatalf("seed %d, command %d: the password of %s outlives the account, or is none", seed, i, name)
+				}
+			}
 			for token := range snapshot.Tokens() {
+				if token.Method != "" && token.ExpiresAt > token.EndsAt {
+					t.Fatalf("seed %d, command %d: the end of token %s is put off beyond its last", seed, i, token.ID)
+				}
 				if user := snapshot.User(token.User); user != nil && user.Disabled {
 					t.Fatalf("seed %d, command %d: %s is disabled and has token %s", seed, i, user.Name, token.ID)
 				}
@@ -151,7 +192,7 @@ func TestAccountsComeAndGo(t *testing.T) {
 		}
 		followAll(t, store, seen)
 	}
-	for _, id := range []string{"event.user.disabled.stop", "event.user.disabled.hand_over", "event.job.handed_over", "event.user.enabled", "event.user.deleted", "event.project.member_removed", "event.project.archived", "event.project.unarchived"} {
+	for _, id := range []string{"event.user.disabled.stop", "event.user.disabled.hand_over", "event.job.handed_over", "event.user.enabled", "event.user.deleted", "event.user.password.set", "event.user.password.reset", "event.user.password.forgotten", "event.project.member_removed", "event.project.archived", "event.project.unarchived"} {
 		if seen[id] == 0 {
 			t.Errorf("no history has %s", id)
 		}

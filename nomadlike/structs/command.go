@@ -51,10 +51,8 @@ const (
 	CommandUserDelete       CommandKind = 43 // admission
 	CommandProjectMember    CommandKind = 44 // admission
 	CommandProjectArchive   CommandKind = 45 // admission
-	CommandSecretSet        CommandKind = 46 // admission
-	CommandSecretDelete     CommandKind = 47 // admission
-	CommandSecretKeyAdd     CommandKind = 48 // admission
-	CommandSecretsReseal    CommandKind = 49 // admission
+	CommandPasswordSet      CommandKind = 46 // admission, and who signs in for the first time
+	CommandTokenExtend      CommandKind = 47 // admission: a token by signing in that is in use
 )
 
 // Command is one entry of the replicated log. Time, ids and every random
@@ -341,6 +339,20 @@ type UserState struct {
 // UserDelete forgets an account that is disabled and has no live jobs.
 type UserDelete struct {
 	Name string `json:"name"`
+}
+
+// PasswordSet makes an account's password another, or takes it away. Tokens by signing
+// in with the one before end, but for Keep.
+type PasswordSet struct {
+	Password Password `json:"password"`
+	Forget   bool     `json:"forget,omitempty"` // only the user of Password counts
+	Keep     string   `json:"keep,omitempty"`   // id of the token that asks
+}
+
+// TokenExtend puts off the end of a token that a sign-in made, up to its EndsAt.
+type TokenExtend struct {
+	ID        string   `json:"id"`
+	ExpiresAt UnixNano `json:"expires_at"`
 }
 
 // QueueMove moves a queued job to another place within its tier: before another

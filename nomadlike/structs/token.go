@@ -15,6 +15,11 @@ type Token struct {
 	CreatedBy   string   `json:"created_by,omitempty"`
 	ExpiresAt   UnixNano `json:"expires_at,omitempty"`
 	ModifyIndex uint64   `json:"modify_index"`
+
+	// Of tokens that a sign-in made.
+	Method string   `json:"method,omitempty" since:"25"`  // password; "": somebody made it
+	From   string   `json:"from,omitempty" since:"25"`    // the address that it was made for
+	EndsAt UnixNano `json:"ends_at,omitempty" since:"25"` // up to when ExpiresAt may be put off
 }
 
 // JoinToken lets agents into the cluster: bound to one role, limited in uses

@@ -33,7 +33,7 @@ package wire
 //	22  2026-11-26  accounts of people, and who belongs to projects in which role: commands 41 to 44, Project.Admins, Project.Viewers, users in stored states
 //	23  2026-11-26  servers give each other their audit records: Server.Audit, Server.AuditCheck
 //	24  2026-11-27  projects have defaults, ceilings and an archive: command 45, Project.Ceilings, Project.Archived, Project.BoundsBy
-//	25  2026-11-27  secrets of projects and users: commands 46 to 49, Task.Secrets, Server.Secrets, Server.OfferServerKey, secrets and their keys in stored states
+//	25  2026-11-27  people sign in with passwords: commands 46 and 47, Token.Method, Token.From, Token.EndsAt, passwords in stored states
 const ProtocolVersion = 25
 
 // The first versions that know what must not be proposed to older servers.
@@ -59,5 +59,5 @@ const (
 	ProtocolTaskFaults   = 21 // EventDeviceFault and EventDeviceFaultShared in Told.Event
 	ProtocolUsers        = 22 // CommandUserPut, CommandUserState, CommandUserDelete, CommandProjectMember, RestUser
 	ProtocolProjects     = 24 // CommandProjectArchive, Project.Ceilings, Project.BoundsBy
-	ProtocolSecrets      = 25 // CommandSecretSet to CommandSecretsReseal, RestSecret, Task.Secrets, Server.Secrets, Server.OfferServerKey
+	ProtocolSignIn       = 25 // CommandPasswordSet, CommandTokenExtend, Token.Method
 )

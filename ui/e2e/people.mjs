@@ -8,8 +8,8 @@ import { startAgent, visit } from './agent.mjs'
 import { signedIn } from './views.mjs'
 
 const words = {
-  en: { create: 'New account', user: 'User name', name: 'Name', cancel: 'Cancel', change: (user) => 'Change ' + user, disable: 'Disable', disableOf: (user) => 'Disable ' + user, enableOf: (user) => 'Enable ' + user, handOver: 'hand over to', heir: 'Hand over to', live: /has 1 subjob /, members: 'Members', role: 'Role', roleOf: (user) => 'Role of ' + user, add: 'Add a member', noAccount: /nobody has an account named nobody/, switch: /: switch$/, to: 'Switch to speech', lost: /You may not act in speech any more/, close: 'Close' },
-  zh: { create: '新建账号', user: '用户名', name: '姓名', cancel: '取消', change: (user) => '修改 ' + user, disable: '停用', disableOf: (user) => '停用 ' + user, enableOf: (user) => '启用 ' + user, handOver: '转交', heir: '转交给', live: /有 1 个/, members: '成员', role: '角色', roleOf: (user) => user + ' 的角色', add: '添加成员', noAccount: /没有名为 nobody 的账号/, switch: /：切换$/, to: '切换到 speech', lost: /您已无权在项目 speech 中操作/, close: '关闭' },
+  en: { create: 'New account', user: 'User name', name: 'Name', cancel: 'Cancel', change: (user) => 'Change ' + user, disable: 'Disable', disableOf: (user) => 'Disable ' + user, enableOf: (user) => 'Enable ' + user, handOver: 'hand over to', heir: 'Hand over to', live: /has 1 subjob /, members: 'Members', role: 'Role', roleOf: (user) => 'Role of ' + user, add: 'Add a member', noAccount: /nobody has an account named nobody/, switch: /: switch$/, to: 'Switch to speech', lost: /You may not act in speech any more/, close: 'Close', account: 'Account', password: 'Password', passwordOf: (user) => 'Password of ' + user, draw: 'Draw a first password', done: 'Done', enter: 'Sign in', chosen: 'New password', again: 'The new password again', wrong: /account or the password is wrong/, whose: 'Account', own: 'Change password', current: 'Present password', changed: /The password is changed/, out: 'Sign out' },
+  zh: { create: '新建账号', user: '用户名', name: '姓名', cancel: '取消', change: (user) => '修改 ' + user, disable: '停用', disableOf: (user) => '停用 ' + user, enableOf: (user) => '启用 ' + user, handOver: '转交', heir: '转交给', live: /有 1 个/, members: '成员', role: '角色', roleOf: (user) => user + ' 的角色', add: '添加成员', noAccount: /没有名为 nobody 的账号/, switch: /：切换$/, to: '切换到 speech', lost: /您已无权在项目 speech 中操作/, close: '关闭', account: '账号', password: '密码', passwordOf: (user) => user + ' 的密码', draw: '生成首次密码', done: '完成', enter: '登录', chosen: '新密码', again: '再输入一次新密码', wrong: /账号或密码错误/, whose: '账号', own: '更改密码', current: '当前密码', changed: /密码已更改/, out: '退出登录' },
 }
 
 const file = (name) => `job "${name}" {
@@ -138,6 +138,57 @@ async function ends(browser, agent, admin, lang, user, inspect) {
   await context.close()
 }
 
+// signsIn draws a first password on the page, signs in with it, chooses another, and
+// changes that; what is signed in with the one before ends.
+async function signsIn(browser, agent, admin, lang, user, inspect) {
+  const w = words[lang]
+  const { context, page } = await signedIn(browser, agent, admin, lang, '/people')
+  const dialog = page.getByRole('dialog')
+  await page.getByRole('button', { name: w.passwordOf(user), exact: true }).click()
+  await dialog.getByRole('button', { name: w.draw }).click()
+  const first = await dialog.locator('pre', { hasText: /^[a-z2-9]{4}(-[a-z2-9]{4}){4}$/ }).textContent()
+  await shots(page, `people-${lang}-drawn`, inspect)
+  await dialog.getByRole('button', { name: w.done }).click()
+  await context.close()
+
+  const own = await browser.newContext({ ignoreHTTPSErrors: true, locale: lang === 'zh' ? 'zh-CN' : 'en-US', viewport: { width: 1440, height: 900 } })
+  const there = await own.newPage()
+  await visit(there, agent.address + '/')
+  const field = (label) => there.getByLabel(label, { exact: true })
+  const enter = there.getByRole('button', { name: w.enter })
+  await field(w.account).waitFor()
+  await shots(there, `people-${lang}-signin`, inspect)
+  await field(w.account).fill(user)
+  await field(w.password).fill('somebody guesses this')
+  await enter.click()
+  await there.getByRole('alert').filter({ hasText: w.wrong }).waitFor()
+  await field(w.password).fill(first)
+  await enter.click()
+  await field(w.chosen).fill('three pandas eat bamboo')
+  await field(w.again).fill('three pandas eat bamboo')
+  await shots(there, `people-${lang}-first`, inspect)
+  await enter.click()
+  await there.locator('.acting').first().waitFor()
+  await agent.cli('user', 'status', user)
+  await there.locator('summary', { hasText: user }).click()
+  await there.getByRole('button', { name: w.own }).click()
+  const asked = there.getByRole('dialog')
+  await asked.getByLabel(w.current, { exact: true }).fill('three pandas eat bamboo')
+  await asked.getByLabel(w.chosen, { exact: true }).fill('and a fourth one sleeps')
+  await asked.getByLabel(w.again, { exact: true }).fill('and a fourth one sleeps')
+  await shots(there, `people-${lang}-own`, inspect)
+  await asked.getByRole('button', { name: w.own }).click()
+  await asked.getByText(w.changed).waitFor()
+  await asked.getByRole('button', { name: w.close }).click()
+  await there.locator('summary', { hasText: user }).click()
+  await there.getByRole('button', { name: w.out }).click()
+  await field(w.account).waitFor()
+  const tokens = JSON.parse(await agent.cli('token', 'list', '-json'))
+  assert.ok(!tokens.some(({ user: of, method }) => of === user && method), 'signing out revokes the token')
+  assert.ok(!JSON.stringify(await there.evaluate(() => ({ ...localStorage, ...sessionStorage }))).includes('pandas'))
+  await own.close()
+}
+
 export async function people(browser, binary, inspect) {
   const agent = await startAgent(binary)
   try {
@@ -153,6 +204,7 @@ export async function people(browser, binary, inspect) {
         writeFileSync(path, file(`${name}-${lang}`))
         await agent.cliAs(token, 'job', 'run', '-project', project, path)
       }
+      await signsIn(browser, agent, admin, lang, user, inspect)
       await switches(browser, agent, token, lang, user, inspect)
       await agent.cli('job', 'stop', '-project', 'speech', 'other-' + lang)
       await ends(browser, agent, admin, lang, user, inspect)

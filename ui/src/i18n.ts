@@ -18,7 +18,9 @@ const catalogues = { zh: () => import('./catalogue.zh'), en: () => import('./cat
 const partTexts = {
   compare: { zh: () => import('./locales/compare/zh.json'), en: () => import('./locales/compare/en.json') },
   job: { zh: () => import('./locales/job/zh.json'), en: () => import('./locales/job/en.json') },
+  more: { zh: () => import('./locales/more/zh.json'), en: () => import('./locales/more/en.json') },
   people: { zh: () => import('./locales/people/zh.json'), en: () => import('./locales/people/en.json') },
+  signin: { zh: () => import('./locales/signin/zh.json'), en: () => import('./locales/signin/en.json') },
   servers: { zh: () => import('./locales/servers/zh.json'), en: () => import('./locales/servers/en.json') },
   vip: { zh: () => import('./locales/vip/zh.json'), en: () => import('./locales/vip/en.json') },
 }
@@ -30,13 +32,17 @@ const loadPart = async (part: Part, language: Language) => void i18next.addResou
 let begun = () => {}
 const beginning = new Promise<void>((done) => (begun = done))
 
-// withTexts loads the words of a part in the language in use, and in each that is
-// chosen later. The first page asks for them before the language is set up.
-export async function withTexts(part: Part) {
-  opened.add(part)
-  again(partTexts[part][currentLanguage()]).catch(() => {}) // on its way meanwhile; it is asked for again below
+// withTexts loads the words of parts in the language in use, and in each that is
+// chosen later, with those that home and the list of jobs do without. The first page
+// asks for them before the language is set up.
+export async function withTexts(...parts: Part[]) {
+  const all: Part[] = ['more', ...parts]
+  for (const part of all) {
+    opened.add(part)
+    again(partTexts[part][currentLanguage()]).catch(() => {}) // on its way meanwhile; it is asked for again below
+  }
   if (!i18next.isInitialized) await beginning
-  await loadPart(part, i18next.language as Language)
+  await Promise.all(all.map((part) => loadPart(part, i18next.language as Language)))
 }
 
 let catalogue: Record<string, string> = {}

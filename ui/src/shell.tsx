@@ -1,14 +1,15 @@
 import { useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
-import { Suspense, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from 'react'
+import { lazy, Suspense, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, Outlet, useLocation, useNavigation, useSearchParams } from 'react-router'
 import { ApiError, call, get } from './api'
 import { dateTime } from './format'
 import { follow, type Contact } from './events'
 import { Guest, isShare } from './guest'
-import { chooseLanguage, type Language } from './i18n'
+import { chooseLanguage, withTexts, type Language } from './i18n'
 import { useLook } from './look'
 import { Button, Drop, Note, Segments } from './parts/controls'
+import { again } from './again'
 import { Acting } from './parts/acting'
 import { Away } from './parts/away'
 import { dropDrafts } from './parts/draft'
@@ -18,8 +19,10 @@ import { Rail } from './parts/rail'
 import { Failed, Loading, NoPage, failing } from './parts/states'
 import { act, lostProject, onActing, seenLost } from './acting'
 import { useRights, whoOf, type Who } from './rights'
-import { SignIn } from './signin'
 import type { Self, Session, Token } from './types'
+
+const SignIn = lazy(() => again(() => Promise.all([import('./signin'), withTexts('signin')])).then(([m]) => ({ default: m.SignIn })))
+const OwnPassword = lazy(() => again(() => Promise.all([import('./parts/password'), withTexts('people')])).then(([m]) => ({ default: m.OwnPassword })))
 
 const sharedEvery = 10_000 // milliseconds
 
@@ -73,7 +76,7 @@ export function Shell() {
   }, [i18n.language])
   if (session.isPending) return <Loading />
   if (failing(session)) return <main className="alone"><div className="stack"><Failed error={session.error} retry={() => void session.refetch()} /><Button onClick={() => void leave(client)}>{t('shell.sign_out')}</Button></div></main>
-  if (!session.data) return <SignIn />
+  if (!session.data) return <Suspense fallback={<Loading />}><SignIn /></Suspense>
   if (isShare(session.data)) return <Shared token={session.data} />
   // A wallboard shows a page and nothing around it, live as any other.
   const board = params.has('board')
@@ -165,8 +168,10 @@ async function leave(client: QueryClient) {
   await call('DELETE', '/v1/session').catch(() => {}) // the cookie may be over already
   dropDrafts()
   act('')
-  client.clear()
+  // What is open may have been refused meanwhile, and have asked who is signed in.
+  await client.cancelQueries({ queryKey: ['session'] })
   client.setQueryData(['session'], null)
+  client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
 }
 
 function Header({ who, hidden, menu }: { who: Who; hidden: boolean; menu: () => void }) {
@@ -181,6 +186,7 @@ function Header({ who, hidden, menu }: { who: Who; hidden: boolean; menu: () => 
     return () => end.abort()
   }, [client])
   const { state } = contact
+  const [asks, setAsks] = useState(false) // for another password
   const lost = useSyncExternalStore(onActing, lostProject)
   return (
     <>
@@ -204,8 +210,10 @@ function Header({ who, hidden, menu }: { who: Who; hidden: boolean; menu: () => 
       <span className="preferences"><Preferences /></span>
       <Drop right className="bare" name={t('shell.account')} label={who.user || who.name || who.id}>
         <p className="quiet">{t('shell.who', { role: t('role.' + who.role, who.role), project: who.project || t('shell.all_projects') })}</p>
+        {who.method && <Button onClick={() => setAsks(true)}>{t('shell.password')}</Button>}
         <Button onClick={() => void leave(client)}>{t('shell.sign_out')}</Button>
       </Drop>
+      {asks && <Suspense><OwnPassword user={who.user!} close={() => setAsks(false)} /></Suspense>}
     </header>
     <Away contact={contact} />
     {lost && <Note tone="warning" title={t('acting.lost', { project: lost, own: who.acting })} action={<Button onClick={seenLost}>{t('controls.close')}</Button>} />}

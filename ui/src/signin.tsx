@@ -1,35 +1,50 @@
 import { EntryMark } from './parts/entries'
 import { useQueryClient } from '@tanstack/react-query'
-import { useState, type FormEvent } from 'react'
+import { useState, type FormEvent, type InputHTMLAttributes } from 'react'
 import { useTranslation } from 'react-i18next'
-import { call, get } from './api'
+import { ApiError, call, get } from './api'
 import { Button } from './parts/controls'
 import { Alert, errorText } from './parts/states'
 import { whoOf } from './rights'
 import { Preferences } from './shell'
 import type { Self, Session } from './types'
 
+const firstAsked = (error: unknown) => error instanceof ApiError && error.failure.id === 'auth.password_first'
+
 // SignIn stands in the place of the page that was asked for, so there is no
-// address to come back to that a link could forge.
+// address to come back to that a link could forge. An account signs in with its
+// password, whoever has a token with that. A first password asks for another.
 export function SignIn() {
   const { t, i18n } = useTranslation()
   const client = useQueryClient()
-  const [token, setToken] = useState('')
+  const [said, setSaid] = useState({ user: '', password: '', chosen: '', again: '', token: '' })
+  const [first, setFirst] = useState(false)
   const [error, setError] = useState<unknown>()
   const [busy, setBusy] = useState(false)
+  const token = said.token.trim()
+  const differs = first && said.again !== '' && said.again !== said.chosen
+  const ready = token || (said.user.trim() && said.password && (!first || (said.chosen && said.again === said.chosen)))
   const submit = async (event: FormEvent) => {
     event.preventDefault()
     setBusy(true)
+    setError(undefined)
     try {
-      await call<Session>('POST', '/v1/session', { token: token.trim() })
+      await call<Session>('POST', '/v1/session', token ? { token } : { user: said.user.trim(), password: said.password, ...(first && { new_password: said.chosen }) })
       const who = whoOf(await get<Self>('/v1/self'))
-      setToken('')
+      setSaid({ user: '', password: '', chosen: '', again: '', token: '' })
       client.setQueryData(['session'], who)
     } catch (failure) {
-      setError(failure)
+      if (firstAsked(failure)) setFirst(true)
+      else setError(failure)
       setBusy(false)
     }
   }
+  const field = (name: keyof typeof said, label: string, more: InputHTMLAttributes<HTMLInputElement> = {}) => (
+    <>
+      <span className="named"><label htmlFor={name}>{label}</label>{(name === 'token' || name === 'user') && <EntryMark entry="signin" label={label} />}</span>
+      <input id={name} name={name} className="field" type="password" value={said[name]} spellCheck={false} {...more} onChange={(event) => setSaid((old) => ({ ...old, [name]: event.target.value }))} />
+    </>
+  )
   return (
     <main className="alone">
       <form className="signin" onSubmit={(event) => void submit(event)}>
@@ -38,22 +53,26 @@ export function SignIn() {
           <Preferences />
         </div>
         <p>{t('signin.about')}</p>
-        <span className="named"><label htmlFor="token">{t('signin.token')}</label><EntryMark entry="signin" label={t('signin.token')} /></span>
-        <input
-          id="token"
-          className="field"
-          type="password"
-          value={token}
-          autoFocus
-          autoComplete="off"
-          spellCheck={false}
-          aria-describedby="token-help"
-          onChange={(event) => setToken(event.target.value)}
-        />
-        <p id="token-help" className="quiet">{t('signin.help')}</p>
-        <pre className="cli">nomadlike token create -user ann -role user -project vision</pre>
+        {field('user', t('signin.user'), { type: 'text', autoFocus: true, autoComplete: 'username', autoCapitalize: 'none', readOnly: first })}
+        {field('password', t('signin.password'), { autoComplete: 'current-password', readOnly: first })}
+        {first && (
+          <>
+            <p role="status"><strong>{t('signin.first')}</strong></p>
+            {field('chosen', t('signin.new'), { autoComplete: 'new-password', autoFocus: true, 'aria-describedby': 'rule' })}
+            <p id="rule" className="quiet">{t('signin.rule')}</p>
+            {field('again', t('signin.again'), { autoComplete: 'new-password', 'aria-invalid': differs })}
+            {differs && <p role="alert" className="tone-bad">{t('signin.differs')}</p>}
+          </>
+        )}
+        {!first && (
+          <>
+            <p className="or quiet"><span>{t('signin.or')}</span></p>
+            {field('token', t('signin.token'), { autoComplete: 'off', 'aria-describedby': 'token-help' })}
+            <p id="token-help" className="quiet">{t('signin.help')}</p>
+          </>
+        )}
         {error !== undefined && <Alert text={errorText(error, t)} />}
-        <Button tone="first" type="submit" disabled={busy || !token.trim()}>{t('signin.enter')}</Button>
+        <Button tone="first" type="submit" disabled={busy || !ready}>{t('signin.enter')}</Button>
         <p><a href={`/docs/${i18n.language === 'zh' ? 'zh' : 'en'}/`}>{t('menu.guides')}</a></p>
       </form>
     </main>

@@ -1229,6 +1229,12 @@ export interface LogPolicy {
   files?: number
 }
 
+export interface LoginRequest {
+  new_password?: string
+  password: string
+  user: string
+}
+
 export interface Loss {
   devices: number
   hours: number
@@ -1584,6 +1590,19 @@ export interface Outlook {
   now: number
   pools: PoolLoad[] | null
   times: (string | null)[] | null
+}
+
+export interface PasswordChanged {
+  first?: string
+  index: number
+  until?: string
+}
+
+export interface PasswordRequest {
+  current?: string
+  forget?: boolean
+  password?: string
+  reset?: boolean
 }
 
 export interface Past {
@@ -2028,55 +2047,6 @@ export interface SavedCheckpoint {
   step?: number
 }
 
-export interface SecretChanged {
-  index: number
-  jobs: SecretJob[] | null
-  unmasked?: boolean
-  version?: number
-}
-
-export interface SecretInfo {
-  created_at: string | null
-  created_by: string
-  jobs: SecretJob[] | null
-  name: string
-  own: boolean
-  project?: string
-  updated_at: string | null
-  updated_by: string
-  verbs: string[] | null
-  version: number
-}
-
-export interface SecretJob {
-  id: string
-  name: string
-  user: string
-}
-
-export interface SecretKeys {
-  current: string
-  keys: number
-  lacking: string[] | null
-  resealed: number
-  secrets: number
-  server_key: string
-}
-
-export interface SecretList {
-  secrets: SecretInfo[] | null
-}
-
-export interface SecretRequest {
-  value: string | null
-}
-
-export interface SecretUse {
-  name: string
-  user?: string
-  var?: string
-}
-
 export interface Self {
   cluster?: string
   memberships: Membership[] | null
@@ -2136,7 +2106,10 @@ export interface SessionEnded {
 
 export interface SessionRequest {
   code?: string
+  new_password?: string
+  password?: string
   token?: string
+  user?: string
 }
 
 export interface ShareList {
@@ -2277,7 +2250,6 @@ export interface Task {
   logs?: LogPolicy
   options?: Record<string, string>
   pull?: string
-  secrets?: SecretUse[]
   ulimits?: Record<string, string>
   user?: string
 }
@@ -2317,10 +2289,13 @@ export interface Timeline {
 export interface Token {
   created_at: string | null
   created_by?: string
+  ends_at?: string
   expires_at?: string
+  from?: string
   hash?: string
   id: string
   job_id?: string
+  method?: string
   modify_index: number
   name?: string
   project?: string

@@ -65,6 +65,34 @@ test('signing in sends the token once and keeps it nowhere', async () => {
   expect(document.body.innerHTML).not.toContain('secret')
 })
 
+test('a first password asks for another, and neither is kept', async () => {
+  await i18next.changeLanguage('en')
+  const answers = [
+    new Response(JSON.stringify({ code: 'conflict', id: 'auth.password_first', message: 'choose' }), { status: 409 }),
+    new Response(JSON.stringify({ token: { id: 't1' } })),
+    new Response(JSON.stringify({ token: { id: 't1', role: 'account', user: 'li', method: 'password' }, role: 'user', project: 'vision' })),
+  ]
+  const fetched = vi.fn(async () => answers.shift()!)
+  vi.stubGlobal('fetch', fetched)
+  const client = show(<SignIn />)
+  const enter = screen.getByRole<HTMLButtonElement>('button', { name: 'Sign in' })
+  await userEvent.type(screen.getByLabelText('Account'), ' li ')
+  expect(enter.disabled).toBe(true)
+  await userEvent.type(screen.getByLabelText('Password'), 'drawn-secret')
+  await userEvent.click(enter)
+  await userEvent.type(await screen.findByLabelText('New password'), 'three pandas eat')
+  await userEvent.type(screen.getByLabelText('The new password again'), 'three')
+  expect(screen.getByRole('alert').textContent).toBe('The two are not the same')
+  expect(enter.disabled).toBe(true)
+  await userEvent.type(screen.getByLabelText('The new password again'), 'three pandas eat')
+  await userEvent.click(enter)
+  await vi.waitFor(() => expect(client.getQueryData<{ user: string }>(['session'])?.user).toBe('li'), patience)
+  const bodies = (fetched.mock.calls as unknown as [string, RequestInit][]).map(([, init]) => init.body)
+  expect(bodies[0]).toBe('{"user":"li","password":"drawn-secret"}')
+  expect(bodies[1]).toBe('{"user":"li","password":"drawn-secret","new_password":"three pandas eat"}')
+  expect(JSON.stringify({ ...localStorage, ...sessionStorage }) + document.body.innerHTML).not.toMatch(/secret|pandas/)
+})
+
 test('a refusal is told in words', async () => {
   await i18next.changeLanguage('en')
   vi.stubGlobal('fetch', vi.fn(async () => new Response(JSON.stringify({ code: 'unauthorized', id: 'auth.token_invalid', message: 'the token is <b>wrong</b>' }), { status: 401 })))

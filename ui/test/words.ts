@@ -3,14 +3,30 @@ import compareZH from '../src/locales/compare/zh.json'
 import firstEN from '../src/locales/en.json'
 import jobEN from '../src/locales/job/en.json'
 import jobZH from '../src/locales/job/zh.json'
+import moreEN from '../src/locales/more/en.json'
+import moreZH from '../src/locales/more/zh.json'
 import peopleEN from '../src/locales/people/en.json'
 import peopleZH from '../src/locales/people/zh.json'
 import serversEN from '../src/locales/servers/en.json'
 import serversZH from '../src/locales/servers/zh.json'
+import signinEN from '../src/locales/signin/en.json'
+import signinZH from '../src/locales/signin/zh.json'
 import vipEN from '../src/locales/vip/en.json'
 import vipZH from '../src/locales/vip/zh.json'
 import firstZH from '../src/locales/zh.json'
 
+type Tree = { [key: string]: string | Tree }
+
+// merged puts trees of words together, as the page does with what comes later.
+const merged = (...trees: Tree[]): Tree => trees.reduce((all, tree) => {
+  const out = { ...all }
+  for (const [key, value] of Object.entries(tree)) out[key] = typeof value === 'object' && typeof out[key] === 'object' ? merged(out[key], value) : value
+  return out
+}, {})
+
+// The words that home and the list of jobs have.
+export const first = firstEN as Tree
+
 // The words of all pages, those that come with a page included.
-export const en = { ...firstEN, ...compareEN, ...jobEN, ...peopleEN, ...serversEN, vip: { ...firstEN.vip, ...vipEN.vip } }
-export const zh = { ...firstZH, ...compareZH, ...jobZH, ...peopleZH, ...serversZH, vip: { ...firstZH.vip, ...vipZH.vip } }
+export const en = merged(firstEN, moreEN, compareEN, jobEN, peopleEN, serversEN, signinEN, vipEN) as typeof firstEN & typeof moreEN & typeof compareEN & typeof jobEN & typeof peopleEN & typeof serversEN & typeof signinEN & typeof vipEN
+export const zh = merged(firstZH, moreZH, compareZH, jobZH, peopleZH, serversZH, signinZH, vipZH) as typeof firstZH & typeof moreZH & typeof compareZH & typeof jobZH & typeof peopleZH & typeof serversZH & typeof signinZH & typeof vipZH

@@ -110,6 +110,9 @@ func auditedFront(now func() time.Time, edit func(map[string]Handler)) (*Front, 
 
 func findOf(r *Request) (auth.Object, error) {
 	object := auth.Object{Kind: auth.ObjectKind(r.Route.Kind), ID: r.ID}
+	if r.Route.From == api.FromCaller {
+		object.Owner = r.Caller.Principal.ID
+	}
 	if r.Route.Kind != api.ObjectJob {
 		return object, nil
 	}

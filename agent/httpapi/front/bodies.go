@@ -94,7 +94,7 @@ func (b *countedBody) release() { b.guard.drop(b.key, b.bytes) }
 func (b *countedBody) grow(most int) error {
 	room := min(max(2*cap(b.data), bodyFirst), most)
 	if !b.guard.reserve(b.key, b.open, int64(room-cap(b.data))) {
-		return tooMany(structs.CodeUnavailable, "agent.bodies_busy", bodyBusyPatience)
+		return TooMany(structs.CodeUnavailable, "agent.bodies_busy", bodyBusyPatience)
 	}
 	b.bytes += int64(room - cap(b.data))
 	data := make([]byte, len(b.data), room)

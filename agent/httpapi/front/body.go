@@ -41,6 +41,7 @@ func (f *Front) decodeBody(r *Request, into any) (func(), error) {
 	if err := DecodeJSON(held.data, into); err != nil {
 		return held.release, malformed(err)
 	}
+	r.Body = io.NopCloser(bytes.NewReader(held.data)) // for the leader, where that answers
 	return held.release, nil
 }
 

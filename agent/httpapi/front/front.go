@@ -83,6 +83,7 @@ type Front struct {
 	sessions *Sessions // nil: nobody signs in here
 	metrics  Observer  // may be nil
 	audit    *auditor  // nil: nothing is recorded here
+	signer   Signer    // nil: nobody signs in with a password here
 	mux      *http.ServeMux
 	entries  map[string]entry // by the route's name
 
@@ -106,13 +107,23 @@ type Config struct {
 	Callers  Callers
 	Observer Observer // may be nil
 	Audit    Recorder // of who did what; nil: nothing is recorded
+	Signer   Signer   // nil: nobody signs in with a password
+}
+
+// Signer signs people in with the passwords of their accounts.
+type Signer interface {
+	// SignIn makes a token for whoever knows an account's password, and notes in the
+	// request who that is.
+	SignIn(r *Request, body *api.LoginRequest) (secret string, err error)
+	// SignOut revokes a token that SignIn made.
+	SignOut(r *Request, token *structs.Token) error
 }
 
 // New makes a door without routes.
 func New(c Config) *Front {
 	f := &Front{
 		log: c.Log, now: c.Now, callers: c.Callers, hosts: newHostList(c.Hosts), guard: newLimiter(c.Limits, c.Now), sessions: newSessions(c.Now),
-		metrics: c.Observer, audit: newAuditor(c.Audit, c.Now), mux: http.NewServeMux(), bodyPatience: bodyTimeout, bodyStall: bodyStall,
+		metrics: c.Observer, audit: newAuditor(c.Audit, c.Now), signer: c.Signer, mux: http.NewServeMux(), bodyPatience: bodyTimeout, bodyStall: bodyStall,
 	}
 	f.mux.Handle("/", c.Rest)
 	return f
@@ -343,7 +354,7 @@ func (f *Front) wrongSecret(w http.ResponseWriter, peer string, err error) error
 		f.log.Warn("credentials refused", logkey.Request, w.Header().Get(api.HeaderRequestID), logkey.Addr, peer, logkey.Count, count, logkey.Reason, err)
 	}
 	if wait := f.guard.patient(peer); wait > 0 {
-		return tooMany(structs.CodeUnauthorized, "agent.token_failures", wait)
+		return TooMany(structs.CodeUnauthorized, "agent.token_failures", wait)
 	}
 	return err
 }

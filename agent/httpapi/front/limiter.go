@@ -103,11 +103,11 @@ func (l *limiter) enter(key string, route api.Route) (func(), error) {
 		l.mu.callers[key] = who
 	}
 	if wait := who.requests.take(now, l.config.RequestsPerSec, burstSeconds*l.config.RequestsPerSec); wait > 0 {
-		return func() {}, tooMany(structs.CodeUnavailable, "agent.rate", wait)
+		return func() {}, TooMany(structs.CodeUnavailable, "agent.rate", wait)
 	}
 	if route.Name == "jobs.submit" || route.Name == "jobs.parse" || route.Name == "jobs.plan" || route.Name == "jobs.validate" {
 		if wait := who.submits.take(now, l.config.SubmitsPerSec, burstSeconds*l.config.SubmitsPerSec); wait > 0 {
-			return func() {}, tooMany(structs.CodeUnavailable, "agent.rate", wait)
+			return func() {}, TooMany(structs.CodeUnavailable, "agent.rate", wait)
 		}
 	}
 	if !stream {
@@ -134,9 +134,9 @@ func (l *limiter) streams(key string) int {
 	return 0
 }
 
-// tooMany asks a caller to wait. The code tells clients whether repeating the
+// TooMany asks a caller to wait. The code tells clients whether repeating the
 // request by themselves makes sense.
-func tooMany(code structs.ErrorCode, id string, wait time.Duration) error {
+func TooMany(code structs.ErrorCode, id string, wait time.Duration) error {
 	seconds := int(math.Ceil(wait.Seconds()))
 	return &RetryError{wait, structs.NewError(code, id, "seconds", seconds)}
 }

@@ -21,7 +21,9 @@ const (
 	// headerForwarded counts the agents that passed a request on, so that it
 	// never goes in a circle: a client to a server, that to the leader.
 	headerForwarded = "X-Nomadlike-Forwarded"
-	forwardsMax     = 2
+	// HeaderFor is the address that a server has a request from which it passes on.
+	HeaderFor   = "X-Nomadlike-For"
+	forwardsMax = 2
 
 	proxyDialTimeout = 2 * time.Second
 	proxyIdleMax     = 16 // idle connections kept to each server
@@ -77,6 +79,7 @@ func rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Host = "server" // firstServer replaces it
 	r.Out.Host = ""
 	r.Out.Header.Set(headerForwarded, strconv.Itoa(Forwards(r.In)+1))
+	r.Out.Header.Set(HeaderFor, Origin(r.In))
 	// This agent has checked where the request comes from; the server would
 	// compare with its own name.
 	r.Out.Header.Del("Origin")
@@ -95,6 +98,21 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p.reverse.ServeHTTP(w, r)
 }
+
+// Origin is the address that a request comes from, as limits count it. What a server
+// of the cluster says of a request that it passes on is believed, since its certificate
+// says that it is one; what anybody else says is not, an agent of a node included.
+func Origin(r *http.Request) string {
+	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 { // verified by the handshake
+		who, err := auth.ParseIdentity(r.TLS.PeerCertificates[0])
+		if said := r.Header.Get(HeaderFor); err == nil && who.Role == auth.RoleServer && said != "" && len(said) <= originMax {
+			return said
+		}
+	}
+	return PeerKey(r.RemoteAddr)
+}
+
+const originMax = 64 // bytes
 
 // Forwards is how often a request was passed on before.
 func Forwards(r *http.Request) int {

@@ -333,16 +333,23 @@ func (f *Front) signIn(r *Request, asked *api.SessionRequest) (*api.Session, err
 		return nil, structs.NewError(structs.CodeForbidden, "agent.request_header", "header", api.HeaderRequestedBy)
 	}
 	secret := strings.TrimSpace(asked.Token)
-	if asked.Code != "" {
-		if secret != "" {
-			return nil, structs.NewError(structs.CodeInvalid, "agent.sign_in_both")
+	switch {
+	case asked.User != "" && (secret != "" || asked.Code != ""), asked.Code != "" && secret != "":
+		return nil, structs.NewError(structs.CodeInvalid, "agent.sign_in_both")
+	case asked.User != "" && f.signer != nil:
+		var err error
+		if secret, err = f.signer.SignIn(r, &api.LoginRequest{User: asked.User, Password: asked.Password, NewPassword: asked.NewPassword}); err != nil {
+			return nil, err
 		}
+	case asked.Code != "":
 		var good bool
 		if secret, good = f.sessions.accept(asked.Code); !good {
 			return nil, structs.NewError(structs.CodeUnauthorized, "agent.sign_in_code")
 		}
 	}
-	who, err := f.callers.Authenticate(r.Context(), secret, "", f.guard.patient(PeerKey(r.RemoteAddr)) == 0)
+	// A token that a password has just made may be new to this server.
+	thorough := asked.User != "" || f.guard.patient(PeerKey(r.RemoteAddr)) == 0
+	who, err := f.callers.Authenticate(r.Context(), secret, "", thorough)
 	if err != nil {
 		return nil, err
 	}
@@ -362,6 +369,11 @@ func (f *Front) signOut(r *Request) (*api.SessionEnded, error) {
 			if who, err := f.callers.Authenticate(r.Context(), one.secret, "", false); err == nil {
 				who.session = one
 				r.Caller = who // for the record
+				if who.Token.Method != "" && f.signer != nil {
+					if err := f.signer.SignOut(r, who.Token); err != nil {
+						return nil, err
+					}
+				}
 			}
 		}
 		f.sessions.finish(cookie.Value)

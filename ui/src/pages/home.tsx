@@ -1,10 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { again } from '../again'
 import { Link, useNavigate } from 'react-router'
 import { ApiError, get, part } from '../api'
 import { clock, dateTime, lengthOf, millis, since, span } from '../format'
-import { reasonText } from '../i18n'
+import { reasonText, withTexts } from '../i18n'
 import { JobRow, endsText } from '../parts/jobrow'
 import { Button, Pick } from '../parts/controls'
 import { cardsQuery, nodesQuery, outlookQuery, timelineQuery } from '../parts/lists'
@@ -259,7 +260,7 @@ function Quota({ project }: { project: string }) {
   )
 }
 
-const DeedDialog = lazy(() => import('../parts/actions').then((actions) => ({ default: actions.DeedDialog })))
+const DeedDialog = lazy(() => again(() => Promise.all([import('../parts/actions'), withTexts()])).then(([m]) => ({ default: m.DeedDialog })))
 
 const needTones: Record<Need, string> = { failed: 'failed', expired: 'expired', never: 'failed', paused: 'paused', idle: 'paused', held: 'held', limit: 'paused', asked: 'paused' }
 

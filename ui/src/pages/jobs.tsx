@@ -5,7 +5,7 @@ import { Link, useNavigate, useSearchParams } from 'react-router'
 import { again } from '../again'
 import { get, part } from '../api'
 import { clock, millis, progress, shortID, since } from '../format'
-import { causeText, reasonText } from '../i18n'
+import { causeText, reasonText, withTexts } from '../i18n'
 import type { Deed } from '../parts/actions'
 import { fitting } from '../parts/deeds'
 import { useRights, useUser } from '../rights'
@@ -21,7 +21,7 @@ import { countsText, SubjobStrip, subjobsQuery } from '../parts/strip'
 import { columnsOf, encodeColumns, figureOf, keepViews, linkOf, paramsOf, readViews, type Views } from '../parts/views'
 import { type JobDetail, type JobState, jobStates, type JobSummary, type Subjob } from '../types'
 
-const DeedDialog = lazy(() => again(() => import('../parts/actions')).then((m) => ({ default: m.DeedDialog })))
+const DeedDialog = lazy(() => again(() => Promise.all([import('../parts/actions'), withTexts()])).then(([m]) => ({ default: m.DeedDialog })))
 const ViewMenu = lazy(() => again(() => import('../parts/listmenu')).then((m) => ({ default: m.ViewMenu })))
 const ColumnMenu = lazy(() => again(() => import('../parts/listmenu')).then((m) => ({ default: m.ColumnMenu })))
 

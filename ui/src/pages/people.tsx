@@ -11,9 +11,9 @@ import { Table } from '../parts/controls/table'
 import { changeOf, disableOf, jobChoices, usersQuery, type Jobs } from '../parts/people'
 import { errorText, Failed, failing, useTitle, WordTag } from '../parts/states'
 import { useRights, useUser } from '../rights'
-import type { User, UserDetail } from '../types'
+import type { PasswordChanged, User, UserDetail } from '../types'
 
-type Asks = { what: 'change'; of?: UserDetail } | { what: 'disable' | 'enable' | 'delete'; of: UserDetail }
+type Asks = { what: 'change'; of?: UserDetail } | { what: 'disable' | 'enable' | 'delete' | 'password'; of: UserDetail }
 
 // People are the accounts of the cluster. Operators read them, administrators make,
 // change and end them.
@@ -42,6 +42,7 @@ export function People() {
               title: <span className="hidden">{t('people.change')}</span>, right: true, cell: (of) => (
                 <span className="bar deeds">
                   <Button small aria-label={t('people.change_of', { user: of.user.name })} onClick={() => setAsks({ what: 'change', of })}>{t('people.change')}</Button>
+                  {!of.user.disabled && of.user.name !== self && <Button small aria-label={t('people.password_of', { user: of.user.name })} onClick={() => setAsks({ what: 'password', of })}>{t('people.password')}</Button>}
                   {of.user.disabled ? (
                     <>
                       <Button small aria-label={t('people.enable_of', { user: of.user.name })} onClick={() => setAsks({ what: 'enable', of })}>{t('people.enable')}</Button>
@@ -57,6 +58,7 @@ export function People() {
       )}
       {asks?.what === 'change' && <ChangeDialog of={asks.of} all={all} close={close} />}
       {asks?.what === 'disable' && <DisableDialog of={asks.of} all={all} close={close} />}
+      {asks?.what === 'password' && <PasswordDialog of={asks.of} close={close} />}
       {asks?.what === 'enable' && <EnableDialog of={asks.of} close={close} />}
       {asks?.what === 'delete' && <DeleteDialog of={asks.of} close={close} />}
     </div>
@@ -128,6 +130,23 @@ function DisableDialog({ of: { user, live }, all, close }: { of: UserDetail; all
         {jobs === 'hand_over' && <><Field entry="user.to" label={t('people.heir')} value={to} change={(value) => setTo(value.trim())} list={list} autoComplete="off" spellCheck={false} /><datalist id={list}>{heirs.map((name) => <option key={name} value={name} />)}</datalist></>}
         {error !== undefined && <Note tone="error" title={errorText(error, t)} />}
         <Cli text={disableOf(user.name, live ? jobs : undefined, to)} />
+      </div>
+    </Dialog>
+  )
+}
+
+// PasswordDialog draws a first password, and shows it this once.
+function PasswordDialog({ of: { user }, close }: { of: UserDetail; close: () => void }) {
+  const { t } = useTranslation()
+  const [drawn, setDrawn] = useState<PasswordChanged>()
+  const { busy, error, run } = useChange(() => {})
+  const draw = async () => setDrawn(await call<PasswordChanged>('POST', at(user.name) + '/password', { reset: true }))
+  return (
+    <Dialog title={t('people.password_of', { user: user.name })} close={close} act={t(drawn ? 'people.done' : 'people.draw')} busy={busy && !drawn} run={drawn ? close : () => void run(draw)}>
+      <div className="stack">
+        {drawn ? <><p role="status">{t('people.drawn', { user: user.name, until: dateTime(drawn.until) })}</p><pre className="cli">{drawn.first}</pre></> : <p>{t('people.draws', { user: user.name })}</p>}
+        {error !== undefined && <Note tone="error" title={errorText(error, t)} />}
+        <Cli text={'nomadlike user password ' + quote(user.name) + ' -reset'} />
       </div>
     </Dialog>
   )

@@ -1,9 +1,10 @@
 import { lazy, Suspense, useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { again } from '../again'
+import { withTexts } from '../i18n'
 import { Button } from './controls'
 
-const load = () => again(() => import('./finder'))
+const load = () => again(() => Promise.all([import('./finder'), withTexts()])).then(([m]) => m)
 const Finder = lazy(load)
 
 // Palette opens with Ctrl-K, and finds anything. The code of that is fetched as soon as

@@ -1,0 +1,67 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// LoginRequest signs a person in with the name and the password of an account.
+// NewPassword takes the place of a first password, which serves for nothing else.
+type LoginRequest struct {
+	User        string `json:"user"`
+	Password    string `json:"password"`
+	NewPassword string `json:"new_password,omitempty"`
+}
+
+// PasswordRequest makes the password of an account another: the caller's own with
+// the one before, another's with one that is drawn and serves for the first sign-in.
+type PasswordRequest struct {
+	Current  string `json:"current,omitempty"`
+	Password string `json:"password,omitempty"`
+	Reset    bool   `json:"reset,omitempty"`  // draw a first password; all that is signed in with the one before ends
+	Forget   bool   `json:"forget,omitempty"` // the account has none from now on
+}
+
+// PasswordChanged answers users.password.
+type PasswordChanged struct {
+	Index uint64           `json:"index"`
+	First string           `json:"first,omitempty"` // the password that was drawn, shown this once
+	Until structs.UnixNano `json:"until,omitempty"` // when it ends
+}
+
+// The endpoints of signing in.
+var (
+	LoginCreate = endpoint[LoginRequest, NewToken](Route{
+		Name: "login.create", Method: http.MethodPost, Pattern: "/v1/login", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
+		Summary: "Sign in with an account's password: makes a token for whatever the account may; its secret is shown this once",
+	})
+	TokensExtend = endpoint[None, structs.Token](Route{
+		Name: "tokens.extend", Method: http.MethodPost, Pattern: "/v1/tokens/self/extend", Verb: VerbExtend, Kind: ObjectToken, From: FromCaller,
+		Summary: "Put off the end of a token that a sign-in made, while it is in use",
+	})
+	UsersPassword = endpoint[PasswordRequest, PasswordChanged](Route{
+		Name: "users.password", Method: http.MethodPost, Pattern: "/v1/users/{id}/password", Verb: VerbProfile, Kind: ObjectUser, From: FromUser,
+		Summary: "Make a password another: one's own, or have one drawn for another's first sign-in",
+	})
+)
+
+func loginRoutes() []Route {
+	return []Route{LoginCreate.route, TokensExtend.route, UsersPassword.route}
+}
+
+// Login signs in with an account's password, and returns the token that it made.
+func (c *Client) Login(ctx context.Context, request LoginRequest) (*NewToken, error) {
+	return change(ctx, c, LoginCreate, "", request)
+}
+
+// ExtendToken puts off the end of the client's token, which a sign-in made.
+func (c *Client) ExtendToken(ctx context.Context) (*structs.Token, error) {
+	return change(ctx, c, TokensExtend, "", None{})
+}
+
+// SetPassword makes the password of an account another.
+func (c *Client) SetPassword(ctx context.Context, user string, request PasswordRequest) (*PasswordChanged, error) {
+	return change(ctx, c, UsersPassword, user, request)
+}

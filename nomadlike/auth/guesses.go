@@ -1,0 +1,110 @@
+package auth
+
+import (
+	"math"
+	"time"
+)
+
+// Bounds of wrong passwords.
+const (
+	guessesOfAddress = 5                // of one account from one address, at once
+	guessesOfAccount = 20               // of one account, from all addresses that it is not known at, at once
+	guessRefill      = 12 * time.Second // until one more may be tried
+	guessesKept      = 16384            // buckets that are remembered
+)
+
+// Guesses bounds how often somebody may try passwords. It belongs to the leader, which
+// answers all sign-ins, and to one goroutine at a time.
+//
+// An account has a bucket for each address that it has signed in from and is still
+// signed in at, and one for all the rest. So whoever guesses, from however many
+// addresses, empties the bucket of the rest, and never that of the account's holder at
+// a known address; and a token that is held already is never asked for a password.
+type Guesses struct {
+	buckets map[guess]*level
+}
+
+// guess is what a bucket is kept by; the address is "" for all the rest.
+type guess struct{ user, address string }
+
+type level struct {
+	left float64
+	at   time.Time
+}
+
+// Wait reports how long the next try for an account from an address must wait; 0: it
+// need not. known: the account is signed in at that address.
+func (g *Guesses) Wait(user, address string, known bool, now time.Time) time.Duration {
+	longest := time.Duration(0)
+	for _, key := range keysOf(user, address, known) {
+		if b := g.buckets[key]; b != nil {
+			if left := b.now(key.most(), now); left < 1 {
+				longest = max(longest, time.Duration(math.Ceil((1-left)*float64(guessRefill))))
+			}
+		}
+	}
+	return longest
+}
+
+// Failed counts a try, as wrong until Passed says otherwise.
+func (g *Guesses) Failed(user, address string, known bool, now time.Time) {
+	if g.buckets == nil {
+		g.buckets = make(map[guess]*level)
+	}
+	for _, key := range keysOf(user, address, known) {
+		b := g.buckets[key]
+		if b == nil {
+			g.forget(now)
+			b = &level{left: key.most(), at: now}
+			g.buckets[key] = b
+		}
+		b.left, b.at = math.Max(0, b.now(key.most(), now)-1), now
+	}
+}
+
+// Passed takes back what Failed counted for a try that turned out right, and forgets the
+// wrong ones from that address. Those of all the rest stay: an attacker may be at work
+// all the while.
+func (g *Guesses) Passed(user, address string, known bool) {
+	delete(g.buckets, guess{user, address})
+	if b := g.buckets[guess{user, ""}]; b != nil && !known {
+		b.left = math.Min(guessesOfAccount, b.left+1)
+	}
+}
+
+func keysOf(user, address string, known bool) []guess {
+	if known {
+		return []guess{{user, address}}
+	}
+	return []guess{{user, address}, {user, ""}}
+}
+
+func (k guess) most() float64 {
+	if k.address == "" {
+		return guessesOfAccount
+	}
+	return guessesOfAddress
+}
+
+// now is what is left in a bucket.
+func (l *level) now(most float64, now time.Time) float64 {
+	return math.Min(most, l.left+math.Max(0, float64(now.Sub(l.at)))/float64(guessRefill))
+}
+
+// forget makes room: full buckets say nothing. When none is full the fullest half goes,
+// so that a flood of names does not empty the bucket that somebody is being kept out by.
+func (g *Guesses) forget(now time.Time) {
+	if len(g.buckets) < guessesKept {
+		return
+	}
+	for _, spare := range []float64{0, 1, 2, guessesOfAddress} {
+		for key, b := range g.buckets {
+			if b.now(key.most(), now) >= key.most()-spare {
+				delete(g.buckets, key)
+			}
+		}
+		if len(g.buckets) < guessesKept/2 {
+			return
+		}
+	}
+}
