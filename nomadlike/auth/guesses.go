@@ -9,7 +9,9 @@ import (
 const (
 	guessesOfAddress = 5                // of one account from one address, at once
 	guessesOfAccount = 20               // of one account, from all addresses that it is not known at, at once
-	guessRefill      = 12 * time.Second // until one more may be tried
+	guessesFrom      = 30               // of any accounts that are not known there, from one address, at once
+	guessRefill      = 12 * time.Second // until one more may be tried of an account
+	guessRefillFrom  = time.Second      // and from an address
 	guessesKept      = 16384            // buckets that are remembered
 )
 
@@ -17,14 +19,16 @@ const (
 // answers all sign-ins, and to one goroutine at a time.
 //
 // An account has a bucket for each address that it has signed in from and is still
-// signed in at, and one for all the rest. So whoever guesses, from however many
+// signed in at, and one for all the rest; and an address has one for all accounts that
+// are not known there, since each try takes the leader's time. So whoever guesses, from however many
 // addresses, empties the bucket of the rest, and never that of the account's holder at
 // a known address; and a token that is held already is never asked for a password.
 type Guesses struct {
 	buckets map[guess]*level
 }
 
-// guess is what a bucket is kept by; the address is "" for all the rest.
+// guess is what a bucket is kept by; the address is "" for all the rest, the user for
+// all accounts.
 type guess struct{ user, address string }
 
 type level struct {
@@ -38,8 +42,8 @@ func (g *Guesses) Wait(user, address string, known bool, now time.Time) time.Dur
 	longest := time.Duration(0)
 	for _, key := range keysOf(user, address, known) {
 		if b := g.buckets[key]; b != nil {
-			if left := b.now(key.most(), now); left < 1 {
-				longest = max(longest, time.Duration(math.Ceil((1-left)*float64(guessRefill))))
+			if left := b.now(key, now); left < 1 {
+				longest = max(longest, time.Duration(math.Ceil((1-left)*float64(key.refill()))))
 			}
 		}
 	}
@@ -58,7 +62,7 @@ func (g *Guesses) Failed(user, address string, known bool, now time.Time) {
 			b = &level{left: key.most(), at: now}
 			g.buckets[key] = b
 		}
-		b.left, b.at = math.Max(0, b.now(key.most(), now)-1), now
+		b.left, b.at = math.Max(0, b.now(key, now)-1), now
 	}
 }
 
@@ -67,8 +71,13 @@ func (g *Guesses) Failed(user, address string, known bool, now time.Time) {
 // all the while.
 func (g *Guesses) Passed(user, address string, known bool) {
 	delete(g.buckets, guess{user, address})
-	if b := g.buckets[guess{user, ""}]; b != nil && !known {
-		b.left = math.Min(guessesOfAccount, b.left+1)
+	if known {
+		return
+	}
+	for _, key := range []guess{{user, ""}, {"", address}} {
+		if b := g.buckets[key]; b != nil {
+			b.left = math.Min(key.most(), b.left+1)
+		}
 	}
 }
 
@@ -76,19 +85,29 @@ func keysOf(user, address string, known bool) []guess {
 	if known {
 		return []guess{{user, address}}
 	}
-	return []guess{{user, address}, {user, ""}}
+	return []guess{{user, address}, {user, ""}, {"", address}}
 }
 
 func (k guess) most() float64 {
-	if k.address == "" {
+	switch {
+	case k.address == "":
 		return guessesOfAccount
+	case k.user == "":
+		return guessesFrom
 	}
 	return guessesOfAddress
 }
 
+func (k guess) refill() time.Duration {
+	if k.user == "" {
+		return guessRefillFrom
+	}
+	return guessRefill
+}
+
 // now is what is left in a bucket.
-func (l *level) now(most float64, now time.Time) float64 {
-	return math.Min(most, l.left+math.Max(0, float64(now.Sub(l.at)))/float64(guessRefill))
+func (l *level) now(key guess, now time.Time) float64 {
+	return math.Min(key.most(), l.left+math.Max(0, float64(now.Sub(l.at)))/float64(key.refill()))
 }
 
 // forget makes room: full buckets say nothing. When none is full the fullest half goes,
@@ -99,7 +118,7 @@ func (g *Guesses) forget(now time.Time) {
 	}
 	for _, spare := range []float64{0, 1, 2, guessesOfAddress} {
 		for key, b := range g.buckets {
-			if b.now(key.most(), now) >= key.most()-spare {
+			if b.now(key, now) >= key.most()-spare {
 				delete(g.buckets, key)
 			}
 		}

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"crypto/rand"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -163,6 +164,33 @@ func TestRightPasswordsDoNotCount(t *testing.T) {
 	}
 }
 
+// One address costs the leader one hash a second, whatever names it makes up, and holds
+// up nobody who is signed in there.
+func TestAddressesAreBounded(t *testing.T) {
+	now := time.Date(2026, 11, 27, 9, 0, 0, 0, time.UTC)
+	var g Guesses
+	tries := 0
+	for i := range 1000 {
+		name := fmt.Sprint("user-", i)
+		if g.Wait(name, "198.51.100.1", false, now) == 0 {
+			g.Failed(name, "198.51.100.1", false, now)
+			tries++
+		}
+	}
+	if tries != guessesFrom {
+		t.Errorf("%d tries at once from one address, want %d", tries, guessesFrom)
+	}
+	if wait := g.Wait("ann", "198.51.100.1", false, now); wait <= 0 || wait > guessRefillFrom {
+		t.Errorf("the next one waits %v", wait)
+	}
+	if wait := g.Wait("ann", "198.51.100.1", true, now); wait != 0 {
+		t.Errorf("ann, who is signed in there, waits %v", wait)
+	}
+	if wait := g.Wait("ann", "198.51.100.2", false, now); wait != 0 {
+		t.Errorf("from elsewhere ann waits %v", wait)
+	}
+}
+
 // A flood of names takes no more memory than is meant for it, and frees nobody who is
 // kept out.
 func TestGuessesAreBounded(t *testing.T) {
@@ -172,7 +200,7 @@ func TestGuessesAreBounded(t *testing.T) {
 		g.Failed("ann", "192.0.2.1", false, now)
 	}
 	for i := range 3 * guessesKept {
-		g.Failed("x"+string(rune(i)), "192.0.2.2", false, now)
+		g.Failed(fmt.Sprint("x", i), "192.0.2.2", false, now)
 		if len(g.buckets) > guessesKept+1 {
 			t.Fatalf("%d buckets", len(g.buckets))
 		}

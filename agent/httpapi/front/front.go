@@ -287,7 +287,7 @@ func (f *Front) answer(route api.Route, entry entry, w http.ResponseWriter, r *h
 	}
 	err = f.decide(req, call.find, entry.through(call.handle))
 	if route.Verb == api.VerbLogin && structs.CodeOf(err) == structs.CodeUnauthorized {
-		return f.wrongSecret(w, PeerKey(r.RemoteAddr), err)
+		return f.wrongSecret(w, Origin(r), err)
 	}
 	return err
 }
