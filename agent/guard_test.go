@@ -195,6 +195,8 @@ func changes() map[string]any {
 		"users.state":          api.UserStateRequest{Disabled: true},
 		"users.delete":         nil,
 		"users.password":       api.PasswordRequest{Reset: true},
+		"secrets.set":          api.SecretRequest{Value: structs.SecretBytes("a value of some length")},
+		"secrets.delete":       nil,
 		"projects.delete":      nil,
 		"jobs.submit":          api.JobRequest{HCL: sleeper("fresh", "one", "none")},
 		"jobs.stop":            api.JobStopRequest{},
@@ -234,7 +236,7 @@ var noEntry = map[string]string{
 	"login.create": "rests on the account and its password: see TestSigningInIsComparedInTheLog", "tokens.extend": "needs a token that a sign-in made; its entry goes by propose like the others",
 	"tokens.bootstrap": "the log compares the setup secret", "agent.join": "the log takes the use of the join token", "agent.renew": "a certificate, by the proof of a key: see TestRenewalWhileRemoved",
 	"servers.join": "gossip", "operator.raft_remove_peer": "the log's own configuration", "operator.raft_add_peer": "needs a removed server; its entry goes by propose like the others",
-	"operator.snapshot_restore": "replaces the state",
+	"operator.snapshot_restore": "replaces the state", "operator.secrets_rotate": "no value changes, and who may do what does not either",
 }
 
 // On every route that changes something, a token that is revoked between the
@@ -252,6 +254,9 @@ func TestRevokedTokenChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := w.admin.PutUser(t.Context(), &structs.User{Name: "mei"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.admin.SetSecret(t.Context(), "wandb", false, []byte("a value of some length")); err != nil {
 		t.Fatal(err)
 	}
 	for _, route := range api.Routes() {
@@ -283,6 +288,8 @@ func TestRevokedTokenChangesNothing(t *testing.T) {
 			id = join.Token.ID
 		case strings.HasPrefix(route.Name, "users."):
 			id = "mei"
+		case strings.HasPrefix(route.Name, "secrets."):
+			id = "wandb"
 		case strings.HasPrefix(route.Name, "pools."), strings.HasPrefix(route.Name, "projects."):
 			id = "some"
 		}

@@ -116,6 +116,14 @@ func (w *world) subjects(t *testing.T, route api.Route) map[string]string {
 		return map[string]string{"node": w.agent.ID()}
 	case api.FromToken:
 		return map[string]string{"own": w.ids["user"], "another's": w.ids["mate"]}
+	case api.FromSecret:
+		names := map[string]string{"new": "fresh", "user's": "of_user", "administrator's": "of_admin"}
+		for role, name := range map[string]string{"user": names["user's"], "project-admin": names["administrator's"]} {
+			if _, err := w.admin.WithToken(w.tokens[role]).SetSecret(t.Context(), name, false, []byte("a value of some length")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return names
 	case api.FromBody, api.FromProject:
 		return map[string]string{"own project": "one", "other project": "two"}
 	}
@@ -219,6 +227,7 @@ func TestAuthorisationOfEveryRoute(t *testing.T) {
 	harmful := map[string]bool{ // allowed, they would end what the next rows need
 		"jobs.stop": true, "jobs.pause": true, "jobs.continue": true, "jobs.finish": true, "jobs.delete": true, "nodes.drain": true, "nodes.cordon": true, "nodes.remove": true, "tokens.delete": true,
 		"operator.raft_remove_peer": true, "operator.raft_add_peer": true, "jobs.priority": true,
+		"secrets.set": true, "secrets.delete": true,
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "%-28s %-16s", "route", "object")

@@ -137,6 +137,7 @@ type Agent struct {
 	teller   *teller
 	journal  *journal.Journal // of who did what
 	copies   *auditCopies
+	vault    *vault // of secrets
 }
 
 // Run runs an agent until ctx ends or it fails, and stops it in order.
@@ -437,6 +438,9 @@ func (a *Agent) openServer(context.Context) error {
 	a.keyring.registerGossip()
 	a.keyring.registerCA()
 	a.copies.register(a.rpc)
+	if a.vault, err = openVault(a); err != nil {
+		return err
+	}
 	a.copies.follow()
 	a.keyring.follow()
 	if a.identity.founder && len(a.raft.Peers()) == 0 {

@@ -96,6 +96,7 @@ func verbs() []verb {
 	all = append(all, keyVerbs()...)
 	all = append(all, userVerbs()...)
 	all = append(all, loginVerbs()...)
+	all = append(all, secretVerbs()...)
 	all = append(all, tokenVerbs()...)
 	all = append(all, auditVerbs()...)
 	all = append(all, shareVerbs()...)

@@ -99,6 +99,20 @@ func (l *lister) argument(name string, v value) {
 	}
 	switch {
 	case v.left || path == "note": // a note is of its own job
+	case v.kind == kindTable && len(v.to) > 1:
+		table, uses := v.to[0].(*map[string]string), v.to[1].(*[]structs.SecretUse)
+		texts := maps.Clone(*table)
+		for _, use := range *uses {
+			if use.Var != "" {
+				if texts == nil {
+					texts = make(map[string]string)
+				}
+				texts[use.Var] = secretText(use.Name)
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(texts)) {
+			l.into.say(structs.KeyedPath(path, key), texts[key])
+		}
 	case v.kind == kindTable:
 		if table, ok := v.to[0].(*map[string]string); ok {
 			for _, key := range slices.Sorted(maps.Keys(*table)) {

@@ -178,6 +178,8 @@ func (p *parser) checkCall(call *hclsyntax.FunctionCallExpr, fail func(at hcl.Ra
 	switch {
 	case call.Name == "file" && p.opts.ReadFile == nil, call.Name == "env" && p.opts.Env == nil:
 		fail(call.NameRange, "jobspec.function_outside", "jobspec.function_outside.hint", "name", call.Name)
+	case call.Name == functionSecret: // where it may stand it is not evaluated
+		fail(call.NameRange, "jobspec.secret_place", "jobspec.secret_place.hint")
 	case slices.Contains(FunctionNames(), call.Name):
 	default:
 		if nearest := p.nearest(call.Name, FunctionNames()); nearest != "" {

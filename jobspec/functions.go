@@ -19,7 +19,7 @@ func FunctionNames() []string {
 		"format", "join", "split", "upper", "lower", "title", "trim", "trimspace", "trimprefix", "trimsuffix", "chomp",
 		"replace", "substr", "length", "concat", "contains", "lookup", "merge", "keys", "values", "element", "slice",
 		"reverse", "sort", "flatten", "distinct", "compact", "coalesce", "zipmap", "range", "min", "max", "abs", "ceil", "floor",
-		"parseint", "jsonencode", "jsondecode", "tostring", "tonumber", "tobool", "file", "env",
+		"parseint", "jsonencode", "jsondecode", "tostring", "tonumber", "tobool", "file", "env", functionSecret,
 	}
 }
 
@@ -87,6 +87,7 @@ func (p *parser) functions() map[string]function.Function {
 		"tobool":     stdlib.MakeToFunc(cty.Bool),
 		"file":       p.fileFunction(),
 		"env":        p.envFunction(),
+		"secret":     secretFunction(),
 	}
 }
 

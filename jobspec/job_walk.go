@@ -141,7 +141,8 @@ func walkTask(v visitor, t *structs.Task) {
 	v.argument("arguments", text(&t.Arguments))
 	v.argument("dir", place(&t.Dir))
 	v.argument("user", text(&t.User))
-	v.argument("env", table(&t.Env))
+	v.argument("env", environment(&t.Env, &t.Secrets))
+	v.argument("secrets", secretFiles(&t.Secrets))
 	v.argument("ulimits", table(&t.Ulimits))
 	v.argument("options", table(&t.Options))
 	every(v, "hook", &t.Hooks, func(v visitor, h *structs.Hook) {

@@ -283,13 +283,22 @@ func (r *reader) words(name string, target *[]string) {
 
 // table reads names and texts, written as an argument, env = { A = "b" }, or
 // as a block, env { A = "b" }. A null leaves its name out.
-func (r *reader) table(name string, target *map[string]string) {
+func (r *reader) table(name string, target *map[string]string) { r.tableWith(name, target, nil) }
+
+// tableWith is table, of which takes may take entries out before they are evaluated.
+func (r *reader) tableWith(name string, target *map[string]string, takes func(key string, value hclsyntax.Expression) bool) {
 	if attribute := r.syntax.Body.Attributes[name]; attribute != nil {
 		if object, ok := attribute.Expr.(*hclsyntax.ObjectConsExpr); ok {
 			for _, item := range object.Items {
 				if key := literalKey(item.KeyExpr); key != "" {
 					r.p.places.note(structs.KeyedPath(r.field(name), key), item.ValueExpr.Range())
 				}
+			}
+			if takes != nil {
+				object.Items = slices.DeleteFunc(object.Items, func(item hclsyntax.ObjectConsItem) bool {
+					key := literalKey(item.KeyExpr)
+					return key != "" && takes(key, item.ValueExpr)
+				})
 			}
 		}
 	}
@@ -313,6 +322,9 @@ func (r *reader) table(name string, target *map[string]string) {
 		*target = make(map[string]string, len(inner.syntax.Body.Attributes))
 		for _, key := range slices.Sorted(maps.Keys(inner.syntax.Body.Attributes)) {
 			attribute := inner.attribute(key, structs.KeyedPath(inner.path, key))
+			if takes != nil && takes(key, attribute.Expr) {
+				continue
+			}
 			if value, ok := r.p.evaluate(r.p.root, attribute.Expr, scopeJob); ok {
 				r.entry(name, key, value, attribute.Expr.Range(), *target)
 			} else {

@@ -111,6 +111,10 @@ func (f *fill) argument(_ string, v value) {
 		*to = structs.Duration(n) * 1_000_000_000
 	case *[]string:
 		*to = []string{word, word + "b"}
+	case *[]structs.SecretUse:
+		if len(*to) == 0 { // env comes before secrets
+			*to = []structs.SecretUse{{Name: word, Var: "K1"}, {Name: "other", Var: "K2"}, {Name: word}}
+		}
 	case *map[string]string:
 		*to = map[string]string{word: "x", "k": word}
 	default:

@@ -123,21 +123,39 @@ func (w writer) words(name string, words []string) {
 
 // table writes an object, one entry a line. Keys that are no identifiers are
 // quoted.
-func (w writer) table(name string, table map[string]string) {
-	if len(table) == 0 {
-		return
+func (w writer) table(name string, table map[string]string) { w.environment(name, table, nil) }
+
+// environment is table, with variables that are secrets.
+func (w writer) environment(name string, table map[string]string, uses []structs.SecretUse) {
+	values := valueTokens(table)
+	for _, use := range uses {
+		if use.Var != "" {
+			values[use.Var] = hclwrite.TokensForFunctionCall(functionSecret, hclwrite.TokensForValue(cty.StringVal(use.Name)))
+		}
 	}
-	w.to.Body().SetAttributeRaw(name, tableTokens(table))
+	if len(values) > 0 {
+		w.to.Body().SetAttributeRaw(name, objectTokens(values))
+	}
 }
 
-func tableTokens(table map[string]string) hclwrite.Tokens {
-	entries := make([]hclwrite.ObjectAttrTokens, 0, len(table))
-	for _, key := range slices.Sorted(maps.Keys(table)) {
+func tableTokens(table map[string]string) hclwrite.Tokens { return objectTokens(valueTokens(table)) }
+
+func valueTokens(table map[string]string) map[string]hclwrite.Tokens {
+	values := make(map[string]hclwrite.Tokens, len(table))
+	for key, text := range table {
+		values[key] = hclwrite.TokensForValue(cty.StringVal(text))
+	}
+	return values
+}
+
+func objectTokens(values map[string]hclwrite.Tokens) hclwrite.Tokens {
+	entries := make([]hclwrite.ObjectAttrTokens, 0, len(values))
+	for _, key := range slices.Sorted(maps.Keys(values)) {
 		quoted := hclwrite.TokensForValue(cty.StringVal(key))
 		if hclsyntax.ValidIdentifier(key) {
 			quoted = hclwrite.TokensForIdentifier(key)
 		}
-		entries = append(entries, hclwrite.ObjectAttrTokens{Name: quoted, Value: hclwrite.TokensForValue(cty.StringVal(table[key]))})
+		entries = append(entries, hclwrite.ObjectAttrTokens{Name: quoted, Value: values[key]})
 	}
 	return hclwrite.TokensForObject(entries)
 }

@@ -6,6 +6,7 @@ import (
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/wire"
 )
@@ -161,13 +162,19 @@ func (h *keyHandlers) pastCAs(cluster *structs.Cluster) (past []api.PastCA) {
 
 // mayRotate refuses while an agent that is alive is too old to take a new key.
 func (h *keyHandlers) mayRotate(needs int) error {
-	if protocol, name := h.members.Lowest(); protocol < needs {
-		return structs.NewError(structs.CodeConflict, "agent.rotation_old", "name", name)
+	return knownToAll(h.store.Snapshot(), h.members, needs, "agent.rotation_old")
+}
+
+// knownToAll refuses, by a message about an agent of a name, what a server or a node
+// that is there is too old to know.
+func knownToAll(snapshot *state.Snapshot, members Membership, needs int, refusal string) error {
+	if protocol, name := members.Lowest(); protocol < needs {
+		return structs.NewError(structs.CodeConflict, refusal, "name", name)
 	}
-	for node := range h.store.Snapshot().Nodes() {
-		told := h.members.Speaks(node.ID)
+	for node := range snapshot.Nodes() {
+		told := members.Speaks(node.ID)
 		if node.Status == structs.NodeReady && told != 0 && told < needs {
-			return structs.NewError(structs.CodeConflict, "agent.rotation_old", "name", node.Name)
+			return structs.NewError(structs.CodeConflict, refusal, "name", node.Name)
 		}
 	}
 	return nil

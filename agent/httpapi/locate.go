@@ -37,6 +37,10 @@ func (f finders) user() front.Finder[*structs.User] {
 	return found(f.core, api.FromUser, locateUser)
 }
 
+func (f finders) secret() front.Finder[*structs.Secret] {
+	return found(f.core, api.FromSecret, locateSecret)
+}
+
 // caller finds the caller's own token, nil for one without.
 func (finders) caller() front.Finder[*structs.Token] {
 	return front.Finder[*structs.Token]{From: api.FromCaller, Find: func(r *front.Request) (*structs.Token, auth.Object, error) {
@@ -58,7 +62,9 @@ func found[Found any](c *core, from api.Source, locate func(*front.Request, *sta
 		if err := c.refresh(r); err != nil {
 			return none, auth.Object{}, err
 		}
-		if from == api.FromUser && structs.UserNameProblem(r.ID) != "" || from != api.FromUser && !front.PlausibleID(r.ID) {
+		switch {
+		case from == api.FromSecret && len(r.ID) <= structs.SecretNameMax: // its characters are judged when it is made
+		case from == api.FromUser && structs.UserNameProblem(r.ID) != "", from != api.FromUser && !front.PlausibleID(r.ID):
 			return none, auth.Object{}, auth.NotFound(kind, r.ID)
 		}
 		return locate(r, c.store.Snapshot())

@@ -32,6 +32,7 @@ type Config struct {
 	Archives  Archives
 	Authority Authority
 	Keys      Keys
+	Vault     Vault
 	Audit     AuditRecord
 
 	Addr       string          // host:port of this agent
@@ -104,6 +105,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		users:       userHandlers{core: all},
 		tally:       tallyHandlers{core: all},
 		login:       newLoginHandlers(all, c),
+		secrets:     &secretHandlers{core: all, vault: c.Vault, members: c.Members, rotating: make(chan struct{}, 1)},
 		tokens:      tokenHandlers{core: all, setup: c.Replica, rand: c.Rand, done: c.Authority.SetupDone},
 		shares:      shareHandlers{core: all, rand: c.Rand},
 		joinTokens:  joinTokenHandlers{core: all, rand: c.Rand, addr: c.Addr, ca: func() string { return c.Keys.CurrentKey(structs.KeyCA) }},

@@ -25,6 +25,7 @@ type endpoints struct {
 	users       userHandlers
 	tally       tallyHandlers
 	login       *loginHandlers
+	secrets     *secretHandlers
 	tokens      tokenHandlers
 	shares      shareHandlers
 	joinTokens  joinTokenHandlers
@@ -44,6 +45,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	t := front.NewTable()
 	leader := t.Through(onLeader)
 	jobs, allocs, nodes := front.About(t, e.find.job()), front.About(t, e.find.allocation()), front.About(t, e.find.node())
+	secrets := front.About(t, e.find.secret())
 	tokens, caller, users := front.About(t, e.find.token()), front.About(t, e.find.caller()), front.About(t, e.find.user())
 	front.Read(t, api.JobsList, e.jobs.list)
 	front.WriteOf(jobs, api.JobsShare, e.shares.job)
@@ -104,6 +106,11 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.WriteOf(front.About(leader, e.find.user()), api.UsersPassword, e.login.setPassword)
 	front.Write(leader, api.LoginCreate, e.login.create)
 	front.ReadOf(caller, api.TokensExtend, e.login.extend)
+	front.Read(t, api.SecretsList, e.secrets.list)
+	front.WriteOf(secrets, api.SecretsSet, e.secrets.set)
+	front.ReadOf(secrets, api.SecretsDelete, e.secrets.delete)
+	front.Read(t, api.OperatorSecrets, e.secrets.keys)
+	front.Read(leader, api.OperatorSecretsRotate, e.secrets.rotate)
 	front.Read(t, api.QueueRead, e.queue.read)
 	front.Read(t, api.QueueForecastRead, e.forecasts.queue)
 	front.Read(t, api.QueueTimeline, e.forecasts.timeline)

@@ -84,7 +84,8 @@ job "resnet50" {
     arguments = "--log-interval 50"
     dir       = "/workspace"
     user      = "vision-train"
-    env       = { PATH = "/opt/conda/bin:$PATH" }
+    env       = { WANDB_API_KEY = secret("wandb") }
+    secrets   = ["id_ed25519"]
     ulimits   = { memlock = "unlimited" }
     options   = { ipc = "host" }
     hook "prestart" {

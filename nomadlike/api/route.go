@@ -59,6 +59,7 @@ const (
 	ObjectToken     ObjectKind = "token"
 	ObjectJoinToken ObjectKind = "join-token"
 	ObjectUser      ObjectKind = "user"
+	ObjectSecret    ObjectKind = "secret"
 )
 
 // Source says where the object of a request is found, and so whose project
@@ -75,6 +76,7 @@ const (
 	FromProject    Source = "project"    // the project named by {id}, whether or not it has a record
 	FromToken      Source = "token"      // the token named by {id}
 	FromUser       Source = "user"       // the account named by {id}, whether or not it is there
+	FromSecret     Source = "secret"     // the secret named by {id}, whether or not it is there
 	FromCaller     Source = "caller"     // the caller's own token
 )
 
@@ -134,6 +136,7 @@ func Routes() []Route {
 	routes = append(routes, poolRoutes()...)
 	routes = append(routes, userRoutes()...)
 	routes = append(routes, loginRoutes()...)
+	routes = append(routes, secretRoutes()...)
 	routes = append(routes, tokenRoutes()...)
 	routes = append(routes, clusterRoutes()...)
 	routes = append(routes, auditRoutes()...)

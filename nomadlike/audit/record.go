@@ -22,6 +22,7 @@ const (
 	ActionDoor      = "door"                 // a request that was refused before its route was known
 	ActionTokenUse  = "token.use"            // a token is used from an address for the first time in an hour
 	ActionShareUse  = "share.use"            // the same of a share link
+	ActionSecretUse = "secrets.use"          // a node was given a secret for an allocation that it runs
 	ActionExecEnd   = "allocations.exec_end" // a terminal has ended
 	ActionBegin     = "audit.begin"          // a server began to record
 	ActionRecovered = "audit.recovered"      // a last line was not whole, and was cut off

@@ -301,7 +301,7 @@ func hides(p Principal, relation grant, object Object) bool {
 	if !object.Kind.inProject() {
 		return false
 	}
-	if (p.Kind == KindGuest || p.Kind == KindBoard) && object == (Object{Kind: object.Kind}) {
+	if (p.Kind == KindGuest || p.Kind == KindBoard || object.Kind == ObjectSecret) && object == (Object{Kind: object.Kind}) {
 		return false // a collection is no secret, only closed
 	}
 	for _, verb := range []Verb{VerbRead, VerbList} {

@@ -25,6 +25,7 @@ import (
 	"nomadlike/nomadlike/client/prepare"
 	"nomadlike/nomadlike/client/room"
 	"nomadlike/nomadlike/client/run"
+	"nomadlike/nomadlike/client/secrets"
 	"nomadlike/nomadlike/client/service"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/client/store"
@@ -83,6 +84,7 @@ type parts struct {
 	preparer   *prepare.Preparer
 	watch      *watch.Watch
 	holds      *hold.Holds
+	secrets    *secrets.Keeper
 	service    *service.Service
 	lease      *run.Lease
 	runs       *run.Runs
@@ -133,6 +135,7 @@ func New(config Config) (*Client, error) {
 		Boottime: config.Boottime, Chance: config.Chance, Logger: c.log, Refused: c.refused,
 	})
 	c.furnish(node)
+	c.sweepSecrets()
 	if sameBoot {
 		c.lease.Restore()
 	}
@@ -163,11 +166,12 @@ func (c *Client) furnish(node structs.Node) {
 		Plugins: config.DevicePlugins, Declared: config.Devices, DataDir: config.DataDir, Node: c.node, Inbox: c.inbox, Notes: notes,
 		Live: c.mayRun, Work: &c.work, Now: config.Now, Log: c.log,
 	})
-	scripts := hooks.New(c.files, notes, config.Now, c.log)
+	c.secrets = secrets.New(config.AskSecrets, c.serversToAsk, config.SecretsDir)
+	scripts := hooks.New(c.files, notes, c.secrets, config.Now, c.log)
 	looks := &environment.Environment{Drivers: config.Drivers, DataDir: config.DataDir, Now: config.Now, Log: c.log}
 	c.holds = hold.New(hold.Config{
 		NodeID: c.identity.NodeID, Layout: c.files, Drivers: config.Drivers, Inbox: c.inbox, Notes: notes, Devices: c.devices,
-		Own: scripts, Work: &c.work, Now: config.Now, Log: c.log,
+		Own: scripts, Secrets: c.secrets, Work: &c.work, Now: config.Now, Log: c.log,
 	})
 	c.service = service.New(service.Config{
 		NodeID: c.identity.NodeID, Layout: c.files, Drivers: config.Drivers, Storages: config.Storages, Owners: owners,
@@ -180,7 +184,7 @@ func (c *Client) furnish(node structs.Node) {
 		Layout: c.files, Drivers: config.Drivers, Storages: config.Storages, Data: sets, Owners: owners,
 		Binary: config.Binary, SharedDir: config.SharedDir, EnvFile: config.EnvFile, NCCLDebug: config.NCCLDebug,
 		SysRoot: config.SysRoot, Events: c.inbox, Notes: notes, Node: c.node, Disks: c.disks, Rooms: c.bounds, Guard: c.guard,
-		Environment: looks, Hooks: scripts, Devices: c.devices, Holds: c.holds, Shells: c.service, Now: config.Now, Log: c.log,
+		Environment: looks, Hooks: scripts, Secrets: c.secrets, Devices: c.devices, Holds: c.holds, Shells: c.service, Now: config.Now, Log: c.log,
 	})
 	places := &watch.Places{Storages: config.Storages, Owners: owners}
 	c.usage = usage.Open(usage.Config{
@@ -194,7 +198,7 @@ func (c *Client) furnish(node structs.Node) {
 	c.lease = run.NewLease(c.files.Lease(), c.session, config.Boottime, config.Now, c.log)
 	c.runs = run.New(run.Config{
 		Layout: c.files, Drivers: config.Drivers, Inbox: c.inbox, Report: c.session.Report, Refresh: c.session.Refresh, Lease: c.lease,
-		Preparer: c.preparer, Rooms: c.bounds, Unkillable: c.unkillable, Starts: c.starts, Watch: c.watch, Usage: c.usage, Hooks: scripts,
+		Preparer: c.preparer, Rooms: c.bounds, Unkillable: c.unkillable, Starts: c.starts, Watch: c.watch, Usage: c.usage, Hooks: scripts, Secrets: c.secrets,
 		Holds: c.holds, Devices: c.devices, SharedDir: config.SharedDir, ShmDir: config.ShmDir, Keep: config.Keep,
 		Work: &c.work, Now: config.Now, Log: c.log,
 	})
@@ -204,6 +208,33 @@ func (c *Client) furnish(node structs.Node) {
 			notes.Send(structs.AllocNote{AllocID: s.AllocID, Attempt: s.Attempt, Evicted: cause})
 		},
 	})
+}
+
+// serversToAsk lists the servers, the one that the node's stream leads to first.
+func (c *Client) serversToAsk() []string {
+	var addresses []string
+	if first := c.session.Server(); first != "" {
+		addresses = append(addresses, first)
+	}
+	if c.config.Servers != nil {
+		for _, addr := range c.config.Servers() {
+			if !slices.Contains(addresses, addr) {
+				addresses = append(addresses, addr)
+			}
+		}
+	}
+	return addresses
+}
+
+// sweepSecrets removes the files of secrets of allocations that the node knows no more.
+func (c *Client) sweepSecrets() {
+	known := make(map[string]bool, len(c.recovered))
+	for i := range c.recovered {
+		known[c.recovered[i].AllocID] = true
+	}
+	if err := c.secrets.Sweep(func(id string) bool { return known[id] }); err != nil {
+		c.log.Warn("files of secrets of ended tasks stay in memory", logkey.Path, c.secrets.Root(), logkey.Error, err)
+	}
 }
 
 // mayRun lists the tasks that may run now, with those that hold the places of others.

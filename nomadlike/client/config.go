@@ -16,6 +16,7 @@ import (
 	"nomadlike/nomadlike/client/machine"
 	"nomadlike/nomadlike/client/room"
 	"nomadlike/nomadlike/client/run"
+	"nomadlike/nomadlike/client/secrets"
 	"nomadlike/nomadlike/client/service"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/client/store"
@@ -63,6 +64,10 @@ type Config struct {
 	Servers     func() []string
 	OpenSession session.Opener
 	OpenExec    service.ExecOpener // nil: ranks reach no ranks of other nodes
+	AskSecrets  secrets.Ask        // nil: tasks that need secrets do not start
+	// SecretsDir is a directory in memory for secrets that are files, made when
+	// missing. "" means one of the node in /run for root, and in ShmDir for others.
+	SecretsDir string
 
 	// Accounts binds users and projects of the cluster to users of this node, and
 	// UIDMin to UIDMax are the ids of the projects that are bound to none; 0 means
@@ -136,6 +141,13 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.ShmDir == "" && c.Machine == nil {
 		c.ShmDir = "/dev/shm"
+	}
+	if c.SecretsDir == "" && c.NodeID != "" {
+		places := []string{c.ShmDir}
+		if os.Geteuid() == 0 && c.Machine == nil {
+			places = []string{"/run", c.ShmDir}
+		}
+		c.SecretsDir = secrets.Dir(c.NodeID, places...)
 	}
 	if c.SharedDir == "" && c.Machine == nil && os.Geteuid() == 0 {
 		c.SharedDir = SharedDirDefault

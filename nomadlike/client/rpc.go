@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/client/secrets"
 	"nomadlike/nomadlike/client/service"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/rpc"
@@ -71,6 +72,18 @@ func SessionOver(pool *rpc.Pool) session.Opener {
 	return func(ctx context.Context, addr string) (session.Stream, error) {
 		target := rpc.Target{Addr: addr, Expect: auth.Expect{Role: auth.RoleServer}}
 		return openStream[structs.SessionUp, structs.SessionDown](ctx, pool, target, structs.MethodNodeSession)
+	}
+}
+
+// SecretsOver asks servers for secrets over connections of pool. Whoever answers has to
+// prove that it is a server.
+func SecretsOver(pool *rpc.Pool) secrets.Ask {
+	return func(ctx context.Context, addr, allocID string) (*structs.SecretsReply, error) {
+		conn, err := pool.Conn(rpc.Target{Addr: addr, Expect: auth.Expect{Role: auth.RoleServer}})
+		if err != nil {
+			return nil, err
+		}
+		return rpc.Call[structs.SecretsRequest, structs.SecretsReply](ctx, conn, structs.MethodServerSecrets, &structs.SecretsRequest{AllocID: allocID})
 	}
 }
 

@@ -112,6 +112,7 @@ func Admit(snapshot *state.Snapshot, job *structs.Job) (*Admitted, *structs.Erro
 	project := snapshot.Project(job.Project)
 	problems = append(problems, project.Admit(admitted)...)
 	problems = append(problems, placeProblems(snapshot, admitted)...)
+	problems = append(problems, fixSecrets(snapshot, admitted)...)
 	if err := structs.InvalidJob(structs.CodeInvalid, problems); err != nil {
 		return nil, err
 	}

@@ -93,6 +93,14 @@ func (tx *txn) version(kind structs.RestKind, id string) (version uint64, known 
 		if user, ok := get[*structs.User](tx, tableUsers, idKey(id)); ok {
 			version = user.ModifyIndex
 		}
+	case structs.RestSecret:
+		ref, ok := structs.ParseSecretID(id)
+		if !ok {
+			return 0, false
+		}
+		if secret, ok := get[*structs.Secret](tx, tableSecrets, secretKey(ref)); ok {
+			version = secret.ModifyIndex
+		}
 	default:
 		return 0, false
 	}

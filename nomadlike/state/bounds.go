@@ -27,6 +27,7 @@ const (
 	PoolsMax             = 1_024
 	ProjectsMax          = 4_096
 	UsersMax             = 65_536
+	ResealsMax           = 256    // secrets sealed anew by one command
 	LedgerHoursMax       = 1_440  // buckets of a ledger: 60 days, if every hour had use
 	LimitsMax            = 4_096  // attempts expired by one command
 	InventoryMax         = 16_384 // allocations in a node's inventory

@@ -17,6 +17,7 @@ const (
 	topicPool    = "pool"
 	topicProject = "project"
 	topicUser    = "user"
+	topicSecret  = "secret"
 
 	severityWarn  = "warn"
 	severityError = "error"

@@ -31,7 +31,8 @@ import (
 //	2  2026-11-21  pools, projects and what they hold, forecasts, past runs; see upgrade.go
 //	3  2026-11-26  users
 //	4  2026-11-27  passwords
-const formatVersion = 4
+//	5  2026-11-27  secrets and the keys that they are sealed with
+const formatVersion = 5
 
 // formatLeast is the version in which a state is written that has nothing newer.
 const formatLeast = 2
@@ -121,6 +122,8 @@ func dumps() []dump {
 		dumpOf[forecastRow](tableForecasts, 2),
 		dumpOf[structs.User](tableUsers, 3),
 		dumpOf[structs.Password](tablePasswords, 4),
+		dumpOf[structs.Secret](tableSecrets, 5),
+		dumpOf[structs.SecretKeyring](tableSecretKeys, 5),
 	}
 }
 

@@ -30,6 +30,8 @@ const (
 	tableForecasts   = "forecasts"
 	tableUsers       = "users"
 	tablePasswords   = "passwords"
+	tableSecrets     = "secrets"
+	tableSecretKeys  = "secret_keys"
 )
 
 // The indexes beside "id". An index whose key function returns nil for a row
@@ -273,6 +275,12 @@ func schema() *memdb.DBSchema {
 		table(tablePasswords, map[string]func(*structs.Password) []byte{
 			indexID: func(p *structs.Password) []byte { return idKey(p.User) },
 		}),
+		table(tableSecrets, map[string]func(*structs.Secret) []byte{
+			indexID: func(s *structs.Secret) []byte { return secretKey(s.Ref()) },
+		}),
+		table(tableSecretKeys, map[string]func(*structs.SecretKeyring) []byte{
+			indexID: func(*structs.SecretKeyring) []byte { return metaKey() },
+		}),
 		table(tableForecasts, map[string]func(*forecastRow) []byte{
 			indexID:      func(r *forecastRow) []byte { return attemptKey(r.JobID, r.Subjob, r.Attempt) },
 			indexCreated: func(r *forecastRow) []byte { return indexKey(r.Seq) },
@@ -308,6 +316,19 @@ func indexKey(index uint64) []byte { return appendUint(make([]byte, 0, 8), index
 
 func nameKey(first, second string) []byte {
 	return appendString(appendString(make([]byte, 0, len(first)+len(second)+10), first), second)
+}
+
+// secretKey has the secrets of one scope stand together: of projects, then of users.
+func secretKey(ref structs.SecretRef) []byte {
+	return appendString(secretScopeKey(ref.Project, ref.User), ref.Name)
+}
+
+func secretScopeKey(project, user string) []byte {
+	kind, name := byte('p'), project
+	if user != "" {
+		kind, name = 'u', user
+	}
+	return appendString(append(make([]byte, 0, len(name)+structs.SecretNameMax+3), kind), name)
 }
 
 func subjobKey(jobID string, subjob int) []byte {

@@ -179,6 +179,14 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyPasswordSet), true
 	case structs.CommandTokenExtend:
 		return read(applyTokenExtend), true
+	case structs.CommandSecretSet:
+		return read(applySecretSet), true
+	case structs.CommandSecretDelete:
+		return read(applySecretDelete), true
+	case structs.CommandSecretKeyAdd:
+		return read(applySecretKeyAdd), true
+	case structs.CommandSecretsReseal:
+		return read(applySecretsReseal), true
 	case structs.CommandJobControl:
 		return read(applyJobControl), true
 	case structs.CommandJobFinish:

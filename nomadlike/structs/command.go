@@ -53,6 +53,10 @@ const (
 	CommandProjectArchive   CommandKind = 45 // admission
 	CommandPasswordSet      CommandKind = 46 // admission, and who signs in for the first time
 	CommandTokenExtend      CommandKind = 47 // admission: a token by signing in that is in use
+	CommandSecretSet        CommandKind = 48 // admission
+	CommandSecretDelete     CommandKind = 49 // admission
+	CommandSecretKeyAdd     CommandKind = 50 // admission
+	CommandSecretsReseal    CommandKind = 51 // admission
 )
 
 // Command is one entry of the replicated log. Time, ids and every random

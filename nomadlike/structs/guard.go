@@ -43,8 +43,9 @@ const (
 	RestJob     RestKind = "job" // never changes, but may be deleted
 	RestPool    RestKind = "pool"
 	RestProject RestKind = "project"
-	RestToken   RestKind = "token" // another than the caller's own
-	RestUser    RestKind = "user"  // since protocol 22
+	RestToken   RestKind = "token"  // another than the caller's own
+	RestUser    RestKind = "user"   // since protocol 22
+	RestSecret  RestKind = "secret" // since protocol 26; the id is of SecretRef.ID
 )
 
 // RestChanged is the id of the refusal of a guard of which a record has changed:

@@ -237,6 +237,9 @@ type Task struct {
 	// Options are settings of the container engine by name, such as cap_add or ipc.
 	// Each but OptionEntrypoint is refused unless the node's configuration allows it.
 	Options map[string]string `json:"options,omitempty" since:"16"`
+	// Secrets are what the task is given beside Env, by name: the job never holds a
+	// value. In the job file they stand in env, and in secrets where they are files.
+	Secrets []SecretUse `json:"secrets,omitempty" since:"26"`
 }
 
 // OptionEntrypoint, with the value OptionEntrypointImage, puts the image's entrypoint

@@ -91,6 +91,7 @@ func (s *Supports) Copy() *Supports {
 // Copy returns a task that shares nothing with t.
 func (t Task) Copy() Task {
 	t.Env = maps.Clone(t.Env)
+	t.Secrets = slices.Clone(t.Secrets)
 	t.Hooks = slices.Clone(t.Hooks)
 	t.Logs = clonePointer(t.Logs)
 	t.Ulimits = maps.Clone(t.Ulimits)

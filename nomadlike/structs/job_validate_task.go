@@ -29,6 +29,7 @@ func (v *validator) task(j *Job) {
 		v.directory("task.dir", t.Dir)
 	}
 	v.env("task.env", t.Env)
+	v.secrets(t)
 	if t.User != "" && !userName(t.User) {
 		v.add("task.user", "job.user", "", "user", t.User)
 	}

@@ -22,6 +22,8 @@ package structs
 //	Node.Look        server -> client: DataLook / DataSeen
 //	Server.Audit     server -> server: AuditAsk / AuditTail
 //	Server.AuditCheck server -> server: AuditCheckAsk / AuditChecked
+//	Server.Secrets   client -> any server: SecretsRequest / SecretsReply
+//	Server.OfferServerKey server -> server: ServerKeyOffer / ServerKeyKept
 const (
 	MethodNodeSession     = "Node.Session"
 	MethodLeaderPropose   = "Leader.Propose"
@@ -45,6 +47,8 @@ const (
 	MethodAllocCommit     = "Alloc.Commit"
 	MethodServerAudit     = "Server.Audit"      // audit records that the other one lacks
 	MethodServerAuditLook = "Server.AuditCheck" // are the records on its disk whole
+	MethodServerSecrets   = "Server.Secrets"
+	MethodServerOfferSeal = "Server.OfferServerKey" // a key that data keys are sealed with
 )
 
 // SessionUp is what a node says on its stream; exactly one field is set.

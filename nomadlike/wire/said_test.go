@@ -41,6 +41,8 @@ var said = map[string][]reflect.Type{
 	structs.MethodAllocCommit:     both[structs.CommitOrder, structs.Committed](),
 	structs.MethodServerAudit:     both[structs.AuditAsk, structs.AuditTail](),
 	structs.MethodServerAuditLook: both[structs.AuditCheckAsk, structs.AuditChecked](),
+	structs.MethodServerSecrets:   both[structs.SecretsRequest, structs.SecretsReply](),
+	structs.MethodServerOfferSeal: both[structs.ServerKeyOffer, structs.ServerKeyKept](),
 }
 
 func both[Up, Down any]() []reflect.Type {

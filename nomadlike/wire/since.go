@@ -33,8 +33,10 @@ func (e *UnknownFieldError) Error() string {
 // OldestProtocol or one before it.
 func kindSince(kind structs.CommandKind) int {
 	switch {
-	case kind > structs.CommandTokenExtend:
+	case kind > structs.CommandSecretsReseal:
 		return ProtocolVersion // whoever adds a kind says here since when
+	case kind >= structs.CommandSecretSet:
+		return ProtocolSecrets
 	case kind >= structs.CommandPasswordSet:
 		return ProtocolSignIn
 	case kind == structs.CommandProjectArchive:

@@ -34,7 +34,8 @@ package wire
 //	23  2026-11-26  servers give each other their audit records: Server.Audit, Server.AuditCheck
 //	24  2026-11-27  projects have defaults, ceilings and an archive: command 45, Project.Ceilings, Project.Archived, Project.BoundsBy
 //	25  2026-11-27  people sign in with passwords: commands 46 and 47, Token.Method, Token.From, Token.EndsAt, passwords in stored states
-const ProtocolVersion = 25
+//	26  2026-11-27  secrets of projects and users: commands 48 to 51, Task.Secrets, Server.Secrets, Server.OfferServerKey, secrets and their keys in stored states
+const ProtocolVersion = 26
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -60,4 +61,5 @@ const (
 	ProtocolUsers        = 22 // CommandUserPut, CommandUserState, CommandUserDelete, CommandProjectMember, RestUser
 	ProtocolProjects     = 24 // CommandProjectArchive, Project.Ceilings, Project.BoundsBy
 	ProtocolSignIn       = 25 // CommandPasswordSet, CommandTokenExtend, Token.Method
+	ProtocolSecrets      = 26 // CommandSecretSet to CommandSecretsReseal, RestSecret, Task.Secrets, Server.Secrets, Server.OfferServerKey
 )

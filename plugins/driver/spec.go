@@ -68,6 +68,13 @@ type TaskSpec struct {
 	LogDir      string        `json:"log_dir"` // absolute, not inside TaskDir; made with mode 0700 when missing
 	LogRotation LogRotation   `json:"log_rotation"`
 	KillGrace   time.Duration `json:"kill_grace"` // grace when the task is stopped by the node's own shutdown
+
+	// Mask are texts that the driver does not let into logs: see tasklog.Masker. They
+	// are in no record and go to the drivers of this program alone.
+	Mask []structs.Mask `json:"-"`
+	// Secrets are the secrets that the task is given; their values are in Env of a
+	// spec that is started, and in no record of one.
+	Secrets []structs.SecretUse `json:"secrets,omitempty"`
 }
 
 // Resources bounds a task. A driver that cannot enforce a bound ignores it

@@ -2047,6 +2047,55 @@ export interface SavedCheckpoint {
   step?: number
 }
 
+export interface SecretChanged {
+  index: number
+  jobs: SecretJob[] | null
+  unmasked?: boolean
+  version?: number
+}
+
+export interface SecretInfo {
+  created_at: string | null
+  created_by: string
+  jobs: SecretJob[] | null
+  name: string
+  own: boolean
+  project?: string
+  updated_at: string | null
+  updated_by: string
+  verbs: string[] | null
+  version: number
+}
+
+export interface SecretJob {
+  id: string
+  name: string
+  user: string
+}
+
+export interface SecretKeys {
+  current: string
+  keys: number
+  lacking: string[] | null
+  resealed: number
+  secrets: number
+  server_key: string
+}
+
+export interface SecretList {
+  secrets: SecretInfo[] | null
+}
+
+export interface SecretRequest {
+  value: string | null
+}
+
+export interface SecretUse {
+  name: string
+  user?: string
+  var?: string
+}
+
 export interface Self {
   cluster?: string
   memberships: Membership[] | null
@@ -2250,6 +2299,7 @@ export interface Task {
   logs?: LogPolicy
   options?: Record<string, string>
   pull?: string
+  secrets?: SecretUse[]
   ulimits?: Record<string, string>
   user?: string
 }

@@ -18,12 +18,12 @@ import (
 var between = map[string][]string{
 	"nomadlike/structs": {
 		"DataNamesMax", "DeviceProcessesMax", "DeviceReasonMax", "HistoryGaugesMax", "MetricsAllocsMax", "NodeFaultsMax", "NoteParamMax", "NoteParamsMax",
-		"OnceMax", "PasswordHashMax", "PastCAsMax", "ProgressCardsMax", "RankHistoryAllocsMax", "SeenMax", "SeenValueMax", "SourceMax", "UnwellServersMax",
+		"OnceMax", "PasswordHashMax", "PastCAsMax", "SecretKeysMax", "ProgressCardsMax", "RankHistoryAllocsMax", "SeenMax", "SeenValueMax", "SourceMax", "UnwellServersMax",
 	},
 	"nomadlike/state": {
 		"FeaturesMax", "ForecastRevisionsMax", "ForecastsMax", "ForgottenMax", "InventoryMax", "JournalMax", "LedgerHoursMax", "LimitsMax",
 		"NotesMax", "PlanGangsMax",
-		"ReportsMax", "VictimsMax", "WaitsMax",
+		"ReportsMax", "ResealsMax", "VictimsMax", "WaitsMax",
 	},
 	"nomadlike/api":             {"AgentsNamedMax", "AnswerSizeMax", "NoteShownMax", "TrendJobsMax", "TrendPointsMax", "UseZoneMax"},
 	"nomadlike/structs/outlook": {"HelpsMax"},

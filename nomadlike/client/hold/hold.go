@@ -18,6 +18,7 @@ import (
 	"nomadlike/nomadlike/client/layout"
 	"nomadlike/nomadlike/client/loop"
 	"nomadlike/nomadlike/client/retry"
+	"nomadlike/nomadlike/client/secrets"
 	"nomadlike/nomadlike/client/store"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
@@ -78,6 +79,7 @@ type Config struct {
 	Notes   HoldNotes
 	Devices Reaper
 	Own     OwnTasks
+	Secrets *secrets.Keeper
 	Work    *sync.WaitGroup
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -334,6 +336,7 @@ func (k *executor) begin(work context.Context, devices bool) *structs.Reason {
 	if err != nil {
 		return structs.NewReason("client.hold_failed", "cause", err)
 	}
+	spec.Env = o.Secrets.Added(work, k.id, spec.Secrets, spec.Env)
 	if !k.clear(work) {
 		return nil
 	}

@@ -18,6 +18,7 @@ import (
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/client/layout"
 	"nomadlike/nomadlike/client/retry"
+	"nomadlike/nomadlike/client/secrets"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/client/store"
 	"nomadlike/nomadlike/client/words"
@@ -45,10 +46,11 @@ const (
 
 // Hooks runs the lifecycle scripts of allocations. Any goroutine may use it.
 type Hooks struct {
-	layout layout.Layout
-	notes  session.Teller
-	now    func() time.Time
-	log    *slog.Logger
+	layout  layout.Layout
+	notes   session.Teller
+	secrets *secrets.Keeper
+	now     func() time.Time
+	log     *slog.Logger
 
 	mu struct {
 		sync.Mutex
@@ -57,8 +59,8 @@ type Hooks struct {
 }
 
 // New makes hooks of which none runs.
-func New(layout layout.Layout, notes session.Teller, now func() time.Time, log *slog.Logger) *Hooks {
-	h := &Hooks{layout: layout, notes: notes, now: now, log: log}
+func New(layout layout.Layout, notes session.Teller, given *secrets.Keeper, now func() time.Time, log *slog.Logger) *Hooks {
+	h := &Hooks{layout: layout, notes: notes, secrets: given, now: now, log: log}
 	h.mu.own = make(map[driver.TaskID]bool)
 	return h
 }
@@ -126,6 +128,7 @@ func (h *Hooks) Around(ctx context.Context, d driver.Driver, id, when string, en
 // Stand starts a task that holds the place of one without its command, so that what
 // runs in it sees what the command sees. end destroys it.
 func (h *Hooks) Stand(ctx context.Context, d driver.Driver, spec driver.TaskSpec) (task driver.TaskID, end func(), err error) {
+	spec.Env = h.secrets.Added(ctx, spec.AllocID, spec.Secrets, spec.Env)
 	spec.ID, spec.Command, spec.Hold, spec.LogDir = hookTaskID(spec.AllocID), nil, true, h.layout.HookTaskLogs(spec.AllocID)
 	h.SetOwn(spec.ID, true)
 	if err := startHookTask(ctx, d, spec); err != nil {

@@ -26,6 +26,7 @@ import (
 	"nomadlike/nomadlike/client/loop"
 	"nomadlike/nomadlike/client/machine"
 	"nomadlike/nomadlike/client/room"
+	"nomadlike/nomadlike/client/secrets"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/client/workspace"
 	"nomadlike/nomadlike/launch"
@@ -81,6 +82,7 @@ type Config struct {
 	Guard       *machine.Guard
 	Environment *environment.Environment
 	Hooks       *hooks.Hooks
+	Secrets     *secrets.Keeper
 	Devices     Reserver
 	Holds       HoldRecorder
 	Shells      Sheller
@@ -179,7 +181,14 @@ func (r *Preparer) fill(ctx context.Context, p *Prepared, a *structs.Assignment,
 		return failure
 	}
 	maps.Copy(env, space.env)
+	given, secretsDir, failure := secretsFor(ctx, r.Secrets, a, owner)
+	if failure != nil {
+		return failure
+	}
 	node := r.nodeFacts(a, env, owner)
+	if secretsDir != "" && a.Job.Task.Driver != structs.DriverDocker {
+		node.SecretsDir = secretsDir
+	}
 	if err := r.nodeEnv(&node); err != nil {
 		return alloc.ByNode("client.env_file", "path", r.EnvFile, "cause", err)
 	}
@@ -212,16 +221,22 @@ func (r *Preparer) fill(ctx context.Context, p *Prepared, a *structs.Assignment,
 	}
 	space.rewrite(&l)
 	p.Spec = r.taskSpec(a, &l, owner)
+	if secretsDir != "" {
+		shown := driver.Mount{HostPath: secretsDir, TaskPath: node.SecretsDir, ReadOnly: true}
+		p.Spec.Reservations = append(p.Spec.Reservations, driver.Reservation{Mounts: []driver.Mount{shown}})
+	}
 	p.Spec.Mounts = append(p.Spec.Mounts, space.mounts...)
 	p.Spec.Reservations = append(p.Spec.Reservations, reserved...)
 	var failed *alloc.PrepareFailed
 	if p.Image, failed = r.fetch(ctx, a, &p.Spec); failed != nil {
 		return failed
 	}
-	if failure := r.prestart(ctx, a, p.Spec); failure != nil {
+	if failure := r.prestart(ctx, a, p.Spec); failure != nil { // records the spec, without secrets
 		return failure
 	}
 	r.foresee(ctx, a, p, l.Notes)
+	p.Spec.Env = append(p.Spec.Env, secrets.Env(given)...)
+	p.Spec.Mask = secrets.Masks(given)
 	return nil
 }
 
@@ -286,6 +301,7 @@ func (r *Preparer) taskSpec(a *structs.Assignment, l *launch.Launch, owner accou
 		Container: container(a),
 		Devices:   machine.RDMANodes(r.SysRoot, &a.Alloc.Spec),
 		LogDir:    r.Layout.Logs(id),
+		Secrets:   a.Job.Task.Secrets,
 		KillGrace: min(max(a.Job.StopGrace.Std(), 0), driver.KillGraceMax),
 	}
 	if spec.Container != nil && a.Job.Task.Dir == "" && spec.Dir == spec.TaskDir {

@@ -21,6 +21,7 @@ import (
 	"nomadlike/nomadlike/client/prepare"
 	"nomadlike/nomadlike/client/retry"
 	"nomadlike/nomadlike/client/room"
+	"nomadlike/nomadlike/client/secrets"
 	"nomadlike/nomadlike/client/usage"
 	"nomadlike/nomadlike/client/watch"
 	"nomadlike/nomadlike/structs"
@@ -63,6 +64,7 @@ type Config struct {
 	Watch      *watch.Watch
 	Usage      *usage.Usage
 	Hooks      *hooks.Hooks
+	Secrets    *secrets.Keeper
 	Holds      *hold.Holds
 	Devices    *devices.Devices
 	SharedDir  string
@@ -387,8 +389,17 @@ func (x *Runs) cleanTask(work context.Context, r *runner) {
 	if err := d.Destroy(work, alloc.TaskID(r.ID)); err != nil && work.Err() == nil {
 		x.Log.Warn("destroy task", logkey.AllocID, r.ID, logkey.Error, err)
 	}
+	if assigned := r.Assigned.Load(); assigned == nil || assigned.Job == nil || assigned.Job.Debug == nil { // a hold needs them
+		x.forgetSecrets(r.ID)
+	}
 	if len(r.Devices) > 0 {
 		x.Devices.Reap(work, r.Devices)
+	}
+}
+
+func (x *Runs) forgetSecrets(id string) {
+	if err := x.Secrets.Forget(id); err != nil {
+		x.Log.Warn("files of secrets of an ended task stay in memory", logkey.AllocID, id, logkey.Error, err)
 	}
 }
 

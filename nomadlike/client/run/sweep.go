@@ -158,6 +158,7 @@ func (x *Runs) Sweep(work context.Context, l *loop.Loop) {
 			}
 			x.Rooms.Free(id)
 			for _, dir := range []string{x.Layout.Alloc(id), x.Layout.RecordsOf(id)} {
+				x.forgetSecrets(id)
 				if err := os.RemoveAll(dir); err != nil {
 					x.Log.Warn("remove ended allocation", logkey.AllocID, id, logkey.Error, err)
 				}

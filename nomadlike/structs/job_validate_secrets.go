@@ -1,0 +1,45 @@
+package structs
+
+import "strings"
+
+// secrets checks what secrets a task names: that they have names of secrets, and that
+// no variable is set twice or has a meaning of its own in this job.
+func (v *validator) secrets(t *Task) {
+	if len(t.Secrets) > SecretUsesMax {
+		v.add("task.secrets", "job.too_many", "", "what", "secret", "count", len(t.Secrets), "max", SecretUsesMax)
+		return
+	}
+	seen := make(map[SecretUse]bool, len(t.Secrets))
+	for _, use := range t.Secrets {
+		path := use.Path()
+		if id := SecretNameProblem(use.Name); id != "" {
+			v.add(path, id, "", "name", printable(use.Name), "max", SecretNameMax)
+			continue
+		}
+		key := SecretUse{Name: use.Name}
+		if use.Var != "" {
+			key = SecretUse{Var: use.Var}
+		}
+		switch {
+		case seen[key]:
+			v.add(path, "job.duplicate", "", "value", use.Name)
+		case use.Var == "":
+		case len(use.Var) > WordMax || nameEnd(use.Var) != len(use.Var):
+			v.add(path, "job.env_name", "", "name", printable(use.Var))
+		case v.mode.Reserves(use.Var) || strings.HasPrefix(use.Var, "NOMADLIKE_"):
+			v.add(path, "job.env_reserved", reservedHint(use.Var), "name", use.Var, "mode", v.mode)
+		}
+		if _, twice := t.Env[use.Var]; twice && use.Var != "" {
+			v.add(path, "job.duplicate", "", "value", use.Var)
+		}
+		seen[key] = true
+	}
+}
+
+// Path is where the job file names the secret.
+func (u SecretUse) Path() string {
+	if u.Var != "" {
+		return KeyedPath("task.env", u.Var)
+	}
+	return "task.secrets"
+}
