@@ -30,11 +30,11 @@ job "hello" {
   }
   task {
     driver  = "exec"
-    command = "sh -c 'test \"$TOKEN\" = \"$(cat $NOMADLIKE_SECRETS_DIR/token)\" && test $${#TOKEN} = 24 && stat -c %a $NOMADLIKE_SECRETS_DIR/token && stat -f -c %T $NOMADLIKE_SECRETS_DIR && echo same'"
+    command = "sh -c 'test \"$TOKEN\" = \"$(cat $NOMADLIKE_SECRETS_DIR/token)\" && test $${#TOKEN} = 24 && stat -c %a $NOMADLIKE_SECRETS_DIR/token && stat -f -c %T $NOMADLIKE_SECRETS_DIR && echo same && echo $TOKEN && echo -n user:$TOKEN | base64 >&2'"
     env     = { TOKEN = secret("token"), PLAIN = "a-plain-value-for-comparison" }
     secrets = ["token"]
     hook "prestart" {
-      command = "sh -c 'test $${#TOKEN} = 24'"
+      command = "sh -c 'test $${#TOKEN} = 24 && echo $TOKEN'"
     }
   }
   debug { hold = "1m" }
@@ -64,8 +64,11 @@ func TestSecretsReachTheirTaskAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := allocs.Allocations[0].ID
-	if got := logsOf(t, client, id, api.LogOptions{}); got != "400\ntmpfs\nsame\n" {
+	if got := logsOf(t, client, id, api.LogOptions{}); got != "400\ntmpfs\nsame\n[masked: token]\n" {
 		t.Errorf("the task printed %q", got)
+	}
+	if got := logsOf(t, client, id, api.LogOptions{Stream: "stderr"}); !strings.Contains(got, "[masked: token]") {
+		t.Errorf("the task printed in base64 %q", got)
 	}
 	record, err := client.Audit(t.Context(), api.AuditQuery{Action: audit.ActionSecretUse})
 	if err != nil || len(record.Records) == 0 {

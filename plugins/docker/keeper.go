@@ -11,7 +11,9 @@ import (
 	"syscall"
 	"time"
 
+	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/docker/taskinit"
+	"nomadlike/plugins/driver/tasklog"
 )
 
 // keeper is the process beside a task's container, and the way through it to
@@ -24,7 +26,7 @@ type keeper struct {
 
 // start makes the sockets and starts the process that serves them. spec
 // is nil for a container that runs already.
-func (k *keeper) start(record *record, spec *taskinit.Spec) error {
+func (k *keeper) start(record *record, spec *taskinit.Spec, mask []structs.Mask) error {
 	door := filepath.Join(k.dir, taskinit.DoorDir)
 	if err := os.Mkdir(door, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
@@ -45,8 +47,13 @@ func (k *keeper) start(record *record, spec *taskinit.Spec) error {
 		return err
 	}
 	defer forAgent.Close()
+	var masked []tasklog.Masked
+	for _, one := range mask {
+		masked = append(masked, tasklog.Masked{Name: one.Name, Text: one.Text})
+	}
 	config, err := json.Marshal(taskinit.KeepConfig{
-		Dir: k.dir, LogDir: record.LogDir, LogFiles: record.LogFiles, LogBytes: record.LogBytes, Spec: spec,
+		Mask: masked,
+		Dir:  k.dir, LogDir: record.LogDir, LogFiles: record.LogFiles, LogBytes: record.LogBytes, Spec: spec,
 		Lease: record.Lease,
 	})
 	if err != nil {

@@ -63,7 +63,7 @@ func (s *starter) launch(ctx context.Context, t *task, spec *driver.TaskSpec, le
 		LogDir: spec.LogDir, LogFiles: rotation.MaxFiles, LogBytes: rotation.MaxBytes,
 		Lease: lease,
 	}
-	if err := t.keeper.start(&t.record, &out.Task); err != nil {
+	if err := t.keeper.start(&t.record, &out.Task, spec.Mask); err != nil {
 		return fmt.Errorf("start keeper of task %s: %w", t.id, err)
 	}
 	news, err := t.keeper.listen()

@@ -215,7 +215,7 @@ func (t *task) settle() bool {
 	}
 	t.keeper.release(t.known.Life())
 	t.home.log.Warn("task had no keeper, gets another one", logkey.TaskID, t.id)
-	if err := t.keeper.start(&t.record, nil); err != nil {
+	if err := t.keeper.start(&t.record, nil, nil); err != nil {
 		t.home.log.Error("keeper cannot be started", logkey.TaskID, t.id, logkey.Error, err)
 	}
 	return false

@@ -12,6 +12,7 @@ import (
 	"github.com/opencontainers/cgroups"
 
 	"nomadlike/plugins/driver"
+	"nomadlike/plugins/driver/tasklog"
 	"nomadlike/plugins/exec/supervisor"
 )
 
@@ -55,6 +56,9 @@ func (t *translator) wire(spec *driver.TaskSpec, l level) (*supervisor.Spec, err
 		LogBytes:   rotation.MaxBytes,
 		GraceMS:    spec.KillGrace.Milliseconds(),
 		Limits:     limits,
+	}
+	for _, mask := range spec.Mask {
+		wire.Mask = append(wire.Mask, tasklog.Masked{Name: mask.Name, Text: mask.Text})
 	}
 	if wire.Dir == "" {
 		wire.Dir = spec.TaskDir

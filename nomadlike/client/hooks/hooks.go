@@ -177,7 +177,7 @@ func (h *Hooks) Beside(ctx context.Context, d driver.Driver, id, when string) {
 // Run runs hooks in the task of spec one after the other, each within its
 // own time.
 func (h *Hooks) run(ctx context.Context, d driver.Driver, spec driver.TaskSpec, hooks []structs.Hook, env []string) *structs.Error {
-	out, err := h.openLog(spec.AllocID)
+	out, err := h.openLog(spec.AllocID, h.secrets.Masks(ctx, spec.AllocID, spec.Secrets))
 	if err != nil {
 		return structs.NewError(structs.CodeUnavailable, "client.hook_not_run", "when", hooks[0].When, "cause", err)
 	}
@@ -274,12 +274,13 @@ type hookLog struct {
 	mu struct {
 		sync.Mutex
 		writer *tasklog.Writer
-		tail   []byte // the end of what the present hook wrote
+		masker *tasklog.Masker // nil: there is nothing to mask
+		tail   []byte          // the end of what the present hook wrote
 	}
 	dir *os.File
 }
 
-func (h *Hooks) openLog(id string) (*hookLog, error) {
+func (h *Hooks) openLog(id string, masks []structs.Mask) (*hookLog, error) {
 	dir, fresh, err := tasklog.PrepareDir(h.layout.HookLogs(id))
 	if err != nil {
 		return nil, err
@@ -291,13 +292,31 @@ func (h *Hooks) openLog(id string) (*hookLog, error) {
 	}
 	log := &hookLog{dir: dir}
 	log.mu.writer = writer
+	var texts []tasklog.Masked
+	for _, mask := range masks {
+		texts = append(texts, tasklog.Masked{Name: mask.Name, Text: mask.Text})
+	}
+	log.mu.masker = tasklog.NewMasker(writerFunc(log.writeLocked), texts)
 	return log, nil
 }
+
+// writerFunc is a function that writes.
+type writerFunc func([]byte) (int, error)
+
+// Write implements io.Writer.
+func (f writerFunc) Write(data []byte) (int, error) { return f(data) }
 
 // Write takes output of a hook.
 func (l *hookLog) Write(data []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.mu.masker != nil {
+		return l.mu.masker.Write(data)
+	}
+	return l.writeLocked(data)
+}
+
+func (l *hookLog) writeLocked(data []byte) (int, error) {
 	l.mu.tail = append(l.mu.tail, data...)
 	if over := len(l.mu.tail) - 2*hookTailMax; over > 0 {
 		l.mu.tail = slices.Delete(l.mu.tail, 0, over)
@@ -309,14 +328,23 @@ func (l *hookLog) Write(data []byte) (int, error) {
 func (l *hookLog) say(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.flushLocked()
 	l.mu.tail = nil
 	_, _ = l.mu.writer.Write([]byte(line)) // it never fails
+}
+
+// flushLocked writes what masking has held back.
+func (l *hookLog) flushLocked() {
+	if l.mu.masker != nil {
+		_ = l.mu.masker.Close() // it never fails
+	}
 }
 
 // lastLine is the last line of the present hook's output.
 func (l *hookLog) lastLine() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.flushLocked()
 	lines := strings.Split(strings.TrimSpace(string(l.mu.tail)), "\n")
 	return strings.ToValidUTF8(words.Short(lines[len(lines)-1]), "")
 }
@@ -324,6 +352,7 @@ func (l *hookLog) lastLine() string {
 func (l *hookLog) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.flushLocked()
 	_ = l.mu.writer.Close() // what could not be written was counted
 	l.dir.Close()
 }

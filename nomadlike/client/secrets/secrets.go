@@ -125,6 +125,19 @@ func (k *Keeper) Added(ctx context.Context, allocID string, uses []structs.Secre
 	return append(append([]string(nil), env...), Env(values)...)
 }
 
+// Masks lists what of an allocation's secrets is masked; nothing where they are not to
+// be had, since then nobody was given them here.
+func (k *Keeper) Masks(ctx context.Context, allocID string, uses []structs.SecretUse) []structs.Mask {
+	if len(uses) == 0 {
+		return nil
+	}
+	values, err := k.Get(ctx, allocID)
+	if err != nil {
+		return nil
+	}
+	return Masks(values)
+}
+
 // Env is the variables among secrets, as NAME=value.
 func Env(values []structs.SecretValue) []string {
 	var env []string

@@ -48,7 +48,13 @@ type KeepConfig struct {
 	Spec *Spec `json:"spec,omitempty"`
 	// Lease is the file of the node's lease, for a task that ends with it.
 	Lease string `json:"lease,omitempty"`
+	// Mask are texts that the logs do not hold; a keeper that takes over a container
+	// that runs knows none.
+	Mask []tasklog.Masked `json:"mask,omitempty"`
 }
+
+// maskBytes are read at a time where something is masked.
+const maskBytes = 64 << 10
 
 // keeper serves one task.
 type keeper struct {
@@ -281,16 +287,36 @@ func (k *keeper) begin(started *Started, pipes []int) {
 		return
 	}
 	for i, log := range k.logs {
-		k.copying.Go(func() { copyOutput(log, pipes[i]) })
+		k.copying.Go(func() { copyOutput(log, k.config.Mask, pipes[i]) })
 	}
 }
 
 // copyOutput fills a log until the pipe ends. The pipe is shared with the
 // init, so it stays blocking and costs a thread. Bytes leave it only into the
 // file, so that the death of this process loses none.
-func copyOutput(log *tasklog.Writer, pipe int) {
+func copyOutput(log *tasklog.Writer, mask []tasklog.Masked, pipe int) {
 	defer syscall.Close(pipe)
+	if masker := tasklog.NewMasker(log, mask); masker != nil {
+		copyMasked(masker, pipe)
+		return
+	}
 	for log.Splice(pipe) == nil {
+	}
+}
+
+// copyMasked is copyOutput with some texts masked on the way.
+func copyMasked(masker *tasklog.Masker, pipe int) {
+	defer masker.Close()
+	buffer := make([]byte, maskBytes)
+	for {
+		n, err := syscall.Read(pipe, buffer)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if n <= 0 {
+			return
+		}
+		_, _ = masker.Write(buffer[:n]) // never fails: see tasklog.Writer
 	}
 }
 

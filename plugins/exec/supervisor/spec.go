@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"nomadlike/plugins/driver/tasklog"
 	"nomadlike/plugins/driver/taskproc"
 )
 
@@ -50,6 +51,8 @@ type Spec struct {
 	Isolation  *Isolation  `json:"isolation,omitempty"`
 	Limits     []Limit     `json:"limits,omitempty"`
 	Lease      string      `json:"lease,omitempty"` // file of the node's lease, for a task that ends with it
+	// Mask are texts that the logs do not hold.
+	Mask []tasklog.Masked `json:"mask,omitempty"`
 }
 
 // Credential is a resolved user.

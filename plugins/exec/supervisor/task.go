@@ -3,6 +3,7 @@ package supervisor
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"syscall"
@@ -188,7 +189,7 @@ func (t *task) execute() *taskproc.Failure {
 		}
 		pipe := os.NewFile(uintptr(ends[0]), "output")
 		t.pipes = append(t.pipes, pipe)
-		t.copying.Go(func() { copyOutput(log, pipe) })
+		t.copying.Go(func() { copyOutput(log, t.spec.Mask, pipe) })
 	}
 	pid, exit, failure := t.spawner.start(program{
 		command: t.spec.Command, env: t.spec.Env, dir: t.spec.Dir, credential: t.spec.Credential,
@@ -220,12 +221,17 @@ func (t *task) identify(pid int) Identity {
 }
 
 // copyOutput fills a log until the pipe ends or is closed.
-func copyOutput(log *tasklog.Writer, pipe *os.File) {
+func copyOutput(log *tasklog.Writer, mask []tasklog.Masked, pipe *os.File) {
+	var to io.Writer = log
+	if masker := tasklog.NewMasker(log, mask); masker != nil {
+		defer masker.Close()
+		to = masker
+	}
 	buffer := make([]byte, copyBytes)
 	for {
 		n, err := pipe.Read(buffer)
 		if n > 0 {
-			_, _ = log.Write(buffer[:n]) // never fails: see tasklog.Writer
+			_, _ = to.Write(buffer[:n]) // never fails: see tasklog.Writer
 		}
 		if err != nil {
 			return
