@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -140,6 +141,9 @@ func tokenCreate(set *flag.FlagSet) func(*Env, []string) error {
 	connection.means(set, "cli.flag.token_project")
 	set.StringVar(&request.User, "user", "", "cli.flag.token_user")
 	ttl := declareSpan(set, "ttl", 0, "cli.flag.ttl")
+	var verbs, addresses listFlag
+	set.Var(&verbs, "verb", "cli.flag.token_verb")
+	set.Var(&addresses, "from", "cli.flag.token_from")
 	return func(env *Env, args []string) error {
 		if err := none(args); err != nil {
 			return err
@@ -149,7 +153,7 @@ func tokenCreate(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		defer client.Close()
-		request.TTL, request.Project = ttl.value, *connection.project
+		request.TTL, request.Project, request.Verbs, request.Addresses = ttl.value, *connection.project, verbs, addresses
 		created, err := client.CreateToken(env.Context, request)
 		if err != nil {
 			return err
@@ -174,10 +178,24 @@ func tokenList(set *flag.FlagSet) func(*Env, []string) error {
 }
 
 func (env *Env) printTokens(tokens []structs.Token) {
-	table := newTable(env.Stdout, "ID", env.text("cli.col.name"), env.text("cli.col.role"), env.text("cli.col.project"),
-		env.text("cli.col.user"), env.text("cli.col.created"), env.text("cli.col.expires"))
+	columns := []string{
+		"ID", env.text("cli.col.name"), env.text("cli.col.role"), env.text("cli.col.project"),
+		env.text("cli.col.user"), env.text("cli.col.created"), env.text("cli.col.expires"),
+	}
+	limits := func(token structs.Token) string {
+		return strings.Join(slices.Concat(token.Verbs, token.Addresses), ", ")
+	}
+	limited := slices.ContainsFunc(tokens, func(token structs.Token) bool { return limits(token) != "" })
+	if limited {
+		columns = append(columns, env.text("cli.col.good_for"))
+	}
+	table := newTable(env.Stdout, columns...)
 	for _, token := range tokens {
-		table.row(token.ID, safe(token.Name), token.Role, safe(token.Project), safe(token.User), when(token.CreatedAt), when(token.ExpiresAt))
+		cells := []string{token.ID, safe(token.Name), token.Role, safe(token.Project), safe(token.User), when(token.CreatedAt), when(token.ExpiresAt)}
+		if limited {
+			cells = append(cells, safe(limits(token)))
+		}
+		table.row(cells...)
 	}
 	table.print()
 }

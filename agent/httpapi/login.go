@@ -311,7 +311,7 @@ func (s *doorSigner) SignIn(r *front.Request, body *api.LoginRequest) (string, e
 	}
 	client, err := api.New(api.Config{
 		Address: "https://" + leader, Language: r.Header.Get("Accept-Language"), RetryFor: -1,
-		HTTPClient: &http.Client{Transport: onBehalf{s.agents, front.Origin(r.Request)}},
+		HTTPClient: &http.Client{Transport: onBehalf{s.agents, front.Address(r.Request)}},
 	})
 	if err != nil {
 		return "", err

@@ -353,3 +353,73 @@ func TestPasswordsAreInNoAnswer(t *testing.T) {
 		t.Errorf("stored as %+v", password)
 	}
 }
+
+// A token of a program does what it is meant for, from where it is meant for, and makes
+// none that does more.
+func TestTokensAreLimited(t *testing.T) {
+	h := newHarness(t)
+	ask := func(address, secret, method, path string, body any) (int, string) {
+		data, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := httptest.NewRequestWithContext(t.Context(), method, "https://127.0.0.1"+path, strings.NewReader(string(data)))
+		request.RemoteAddr = address + ":1234"
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Authorization", "Bearer "+secret)
+		request.Header.Set("X-Nomadlike-For", "10.0.0.1") // which only a server is believed
+		answer := httptest.NewRecorder()
+		h.door.ServeHTTP(answer, request)
+		var refused struct {
+			ID string `json:"id"`
+		}
+		_ = json.Unmarshal(answer.Body.Bytes(), &refused)
+		return answer.Code, refused.ID
+	}
+	limited, err := h.admin.CreateToken(t.Context(), api.TokenRequest{
+		Name: "ci", Role: structs.RoleUser, Project: "one", Verbs: []string{"submit", "read"}, Addresses: []string{"10.0.0.0/8"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := api.JobRequest{HCL: `job "ci" {
+  resources {
+    cpu    = 0.1
+    memory = "16MiB"
+  }
+  task {
+    driver  = "exec"
+    command = "sleep 1"
+  }
+}`}
+	for _, test := range []struct {
+		address, method, path string
+		body                  any
+		want                  string
+	}{
+		{"10.2.3.4", http.MethodPost, "/v1/jobs", job, ""},
+		{"10.2.3.4", http.MethodGet, "/v1/jobs/ci", nil, ""},
+		{"10.2.3.4", http.MethodGet, "/v1/self", nil, ""},
+		{"10.2.3.4", http.MethodGet, "/v1/jobs", nil, "auth.token_verb"},
+		{"10.2.3.4", http.MethodPost, "/v1/jobs/ci/stop", api.JobStopRequest{}, "auth.token_verb"},
+		{"192.0.2.7", http.MethodGet, "/v1/jobs/ci", nil, "auth.token_address"},
+		{"192.0.2.7", http.MethodGet, "/v1/self", nil, "auth.token_address"},
+	} {
+		if code, id := ask(test.address, limited.Secret, test.method, test.path, test.body); id != test.want || (id == "") != (code == http.StatusOK) {
+			t.Errorf("%s %s from %s: %d %s, want %q", test.method, test.path, test.address, code, id, test.want)
+		}
+	}
+	if code, id, _ := h.from("192.0.2.7", "/v1/session", api.SessionRequest{Token: limited.Secret}); id != "auth.token_address" {
+		t.Errorf("signing a page in from elsewhere: %d %s", code, id)
+	}
+	maker, err := h.admin.CreateToken(t.Context(), api.TokenRequest{Role: structs.RoleAdmin, Verbs: []string{"write"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.admin.WithToken(maker.Secret).CreateToken(t.Context(), api.TokenRequest{Role: structs.RoleAdmin})
+	refusedAs(t, "a limited token makes one that is not", err, "auth.scope_grows")
+	_, err = h.admin.CreateToken(t.Context(), api.TokenRequest{Role: structs.RoleAdmin, Verbs: []string{"fly"}})
+	refusedAs(t, "a verb that is none", err, "auth.scope_verb")
+	_, err = h.admin.CreateToken(t.Context(), api.TokenRequest{Role: structs.RoleAdmin, Addresses: []string{"gpu-head"}})
+	refusedAs(t, "a name of a host", err, "auth.scope_address")
+}

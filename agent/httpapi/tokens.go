@@ -62,6 +62,9 @@ func (h *tokenHandlers) create(r *front.Request, body *api.TokenRequest) (*api.N
 	if err := checkTokenRequest(body); err != nil {
 		return nil, err
 	}
+	if own := r.Caller.Token; len(own.Verbs)+len(own.Addresses) > 0 { // it would make one that is good for more
+		return nil, structs.NewError(structs.CodeForbidden, "auth.scope_grows")
+	}
 	if err := h.checkAccount(r, body); err != nil {
 		return nil, err
 	}
@@ -107,6 +110,9 @@ func checkTokenRequest(body *api.TokenRequest) error {
 			return structs.NewError(structs.CodeInvalid, id)
 		}
 	}
+	if problem := auth.ScopeProblem(body.Verbs, body.Addresses); problem != nil {
+		return problem
+	}
 	return nil
 }
 
@@ -142,7 +148,7 @@ func NewToken(random io.Reader, now time.Time, kind auth.TokenKind, body api.Tok
 	}
 	token := structs.Token{
 		ID: id, Name: body.Name, Hash: auth.HashToken(secret), Role: body.Role, Project: body.Project, User: body.User,
-		CreatedAt: structs.At(now), CreatedBy: by,
+		CreatedAt: structs.At(now), CreatedBy: by, Verbs: body.Verbs, Addresses: body.Addresses,
 	}
 	if body.TTL > 0 {
 		token.ExpiresAt = structs.At(now.Add(body.TTL.Std()))

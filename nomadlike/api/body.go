@@ -359,6 +359,9 @@ type TokenRequest struct {
 	Project string           `json:"project,omitempty"` // for roles bound to one
 	User    string           `json:"user,omitempty"`
 	TTL     structs.Duration `json:"ttl,omitempty"` // 0: without end
+
+	Verbs     []string `json:"verbs,omitempty"`     // that it is good for; none: all that the role gives
+	Addresses []string `json:"addresses,omitempty"` // that it is good from; none: all
 }
 
 // NewToken is a token with its secret, which is shown this once.

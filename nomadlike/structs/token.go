@@ -16,11 +16,22 @@ type Token struct {
 	ExpiresAt   UnixNano `json:"expires_at,omitempty"`
 	ModifyIndex uint64   `json:"modify_index"`
 
+	// Of tokens for programs: what they are good for, within what the role gives. nil: for
+	// all of it, and from everywhere.
+	Verbs     []string `json:"verbs,omitempty" since:"27"`     // as the policy spells them
+	Addresses []string `json:"addresses,omitempty" since:"27"` // that requests may come from: addresses and prefixes
+
 	// Of tokens that a sign-in made.
 	Method string   `json:"method,omitempty" since:"25"`  // password; "": somebody made it
 	From   string   `json:"from,omitempty" since:"25"`    // the address that it was made for
 	EndsAt UnixNano `json:"ends_at,omitempty" since:"25"` // up to when ExpiresAt may be put off
 }
+
+// Bounds of what a token says that it is good for.
+const (
+	TokenVerbsMax     = 32
+	TokenAddressesMax = 32
+)
 
 // JoinToken lets agents into the cluster: bound to one role, limited in uses
 // and time. The secret itself is never stored.

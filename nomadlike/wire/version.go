@@ -35,7 +35,8 @@ package wire
 //	24  2026-11-27  projects have defaults, ceilings and an archive: command 45, Project.Ceilings, Project.Archived, Project.BoundsBy
 //	25  2026-11-27  people sign in with passwords: commands 46 and 47, Token.Method, Token.From, Token.EndsAt, passwords in stored states
 //	26  2026-11-27  secrets of projects and users: commands 48 to 51, Task.Secrets, Server.Secrets, Server.OfferServerKey, secrets and their keys in stored states
-const ProtocolVersion = 26
+//	27  2026-11-27  tokens of programs are good for some verbs and from some addresses: Token.Verbs, Token.Addresses
+const ProtocolVersion = 27
 
 // The first versions that know what must not be proposed to older servers.
 const (

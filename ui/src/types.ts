@@ -2337,6 +2337,7 @@ export interface Timeline {
 }
 
 export interface Token {
+  addresses?: string[]
   created_at: string | null
   created_by?: string
   ends_at?: string
@@ -2351,6 +2352,7 @@ export interface Token {
   project?: string
   role: string
   user?: string
+  verbs?: string[]
 }
 
 export interface TokenList {
@@ -2359,11 +2361,13 @@ export interface TokenList {
 }
 
 export interface TokenRequest {
+  addresses?: string[]
   name?: string
   project?: string
   role: string
   ttl?: string
   user?: string
+  verbs?: string[]
 }
 
 export interface Usage {

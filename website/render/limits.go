@@ -137,6 +137,8 @@ var limitGroups = []limitGroup{
 		{"nomadlike/structs", "SSHKeysMax", count},
 		{"nomadlike/structs", "PasswordBytesMax", size},
 		{"nomadlike/structs", "SignInsMax", count},
+		{"nomadlike/structs", "TokenVerbsMax", count},
+		{"nomadlike/structs", "TokenAddressesMax", count},
 		{"nomadlike/structs", "SSHKeyLengthMax", size},
 		{"nomadlike/structs", "SecretNameMax", size},
 		{"nomadlike/structs", "SecretSizeMax", size},

@@ -339,11 +339,22 @@ func (f *Front) identify(route api.Route, w http.ResponseWriter, r *http.Request
 	if err != nil {
 		return Caller{}, nothing, err
 	}
+	if err := reaches(who.Token, r); err != nil {
+		return Caller{}, nothing, err
+	}
 	release, err := f.guard.enter(who.Token.ID, route)
 	if err != nil {
 		return Caller{}, nothing, err
 	}
 	return who, release, nil
+}
+
+// reaches refuses a token from where it is not good.
+func reaches(token *structs.Token, r *http.Request) error {
+	if auth.ReachesFrom(token, Address(r)) {
+		return nil
+	}
+	return structs.NewError(structs.CodeUnauthorized, "auth.token_address", "address", Address(r))
 }
 
 // wrongSecret counts a wrong token or secret of a peer. Only a peer that sends wrong
@@ -381,7 +392,7 @@ func (f *Front) judge(r *Request, find func(*Request) (auth.Object, error)) erro
 	refusal := decision.Err(r.Verb, object)
 	switch {
 	case refusal == nil:
-		return nil
+		return r.covered(r.Verb)
 	case r.elsewhere(object):
 		refusal = structs.NewError(structs.CodeForbidden, "auth.elsewhere", "kind", string(object.Kind), "id", r.PathValue("id"),
 			"project", object.Project, "acting", r.Caller.Standing.Project)
@@ -409,7 +420,17 @@ func (r *Request) May(verb auth.Verb, object auth.Object) error {
 		r.refusedBy(decision.Reason, err)
 		return err
 	}
-	return nil
+	return r.covered(verb)
+}
+
+// covered refuses a verb that the caller's token is not good for, whatever its role.
+func (r *Request) covered(verb auth.Verb) error {
+	if r.Caller.Token == nil || auth.Covers(r.Caller.Token, verb) {
+		return nil
+	}
+	err := structs.NewError(structs.CodeForbidden, "auth.token_verb", "verb", string(verb), "verbs", strings.Join(r.Caller.Token.Verbs, ", "))
+	r.refusedBy(auth.ReasonScope, err)
+	return err
 }
 
 // actingProject is the project that a request names, "" for none. A browser sets no
@@ -435,11 +456,9 @@ func bearer(h http.Header) (string, bool) {
 
 // PeerKey is what failures are counted by: the IPv4 address, or the /64 of
 // an IPv6 address, of which one host owns all.
-func PeerKey(remote string) string {
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		return remote
-	}
+func PeerKey(remote string) string { return keyOf(hostOf(remote)) }
+
+func keyOf(host string) string {
 	ip := net.ParseIP(host)
 	if ip == nil || ip.To4() != nil {
 		return host

@@ -79,7 +79,7 @@ func rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Host = "server" // firstServer replaces it
 	r.Out.Host = ""
 	r.Out.Header.Set(headerForwarded, strconv.Itoa(Forwards(r.In)+1))
-	r.Out.Header.Set(HeaderFor, Origin(r.In))
+	r.Out.Header.Set(HeaderFor, Address(r.In))
 	// This agent has checked where the request comes from; the server would
 	// compare with its own name.
 	r.Out.Header.Del("Origin")
@@ -99,17 +99,20 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.reverse.ServeHTTP(w, r)
 }
 
-// Origin is the address that a request comes from, as limits count it. What a server
-// of the cluster says of a request that it passes on is believed, since its certificate
-// says that it is one; what anybody else says is not, an agent of a node included.
-func Origin(r *http.Request) string {
+// Origin is the address that a request comes from, as limits count it.
+func Origin(r *http.Request) string { return keyOf(Address(r)) }
+
+// Address is the address that a request comes from. What a server of the cluster says of
+// a request that it passes on is believed, since its certificate says that it is one;
+// what anybody else says is not, an agent of a node included.
+func Address(r *http.Request) string {
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 { // verified by the handshake
 		who, err := auth.ParseIdentity(r.TLS.PeerCertificates[0])
 		if said := r.Header.Get(HeaderFor); err == nil && who.Role == auth.RoleServer && said != "" && len(said) <= originMax {
 			return said
 		}
 	}
-	return PeerKey(r.RemoteAddr)
+	return hostOf(r.RemoteAddr)
 }
 
 const originMax = 64 // bytes

@@ -286,6 +286,9 @@ func (f *Front) identifyCookie(route api.Route, w http.ResponseWriter, r *http.R
 	if err != nil {
 		return Caller{}, nothing, err
 	}
+	if err := reaches(who.Token, r); err != nil {
+		return Caller{}, nothing, err
+	}
 	release, err := f.guard.enter(who.Token.ID, route)
 	if err != nil {
 		return Caller{}, nothing, err
@@ -351,6 +354,9 @@ func (f *Front) signIn(r *Request, asked *api.SessionRequest) (*api.Session, err
 	thorough := asked.User != "" || f.guard.patient(PeerKey(r.RemoteAddr)) == 0
 	who, err := f.callers.Authenticate(r.Context(), secret, "", thorough)
 	if err != nil {
+		return nil, err
+	}
+	if err := reaches(who.Token, r.Request); err != nil {
 		return nil, err
 	}
 	if cookie, err := r.Cookie(sessionCookie); err == nil {
