@@ -10,6 +10,7 @@ import (
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/consensus"
+	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -135,10 +136,32 @@ func (m *membership) RestoreSnapshot(ctx context.Context, from io.Reader, foreig
 
 // InspectSnapshot reads an archive through and returns what it says of itself.
 func (m *membership) InspectSnapshot(from io.Reader) (api.SnapshotMeta, error) {
-	meta, err := consensus.InspectSnapshot(from)
+	inside, body := io.Pipe()
+	keys := make(chan []string, 1)
+	go func() { // it ends with the archive
+		keys <- secretKeysIn(inside)
+		_, _ = io.Copy(io.Discard, inside) // what is wrong with it is told by its reader
+	}()
+	meta, err := consensus.ReadArchive(from, body)
+	body.CloseWithError(err)
 	return api.SnapshotMeta{
 		Cluster: meta.ClusterID, Index: meta.Index, Term: meta.Term, Size: meta.BodyBytes, SHA256: meta.SHA256, TakenAt: structs.At(meta.CreatedAt),
+		SecretKeys: <-keys,
 	}, snapshotError(err, meta)
+}
+
+// secretKeysIn names the servers' keys that the secrets of a stored state need.
+func secretKeysIn(stored io.Reader) (names []string) {
+	inside := state.New()
+	if err := inside.Restore(stored); err != nil {
+		return nil
+	}
+	if ring := inside.Snapshot().SecretKeyring(); ring != nil {
+		for i := range ring.Keys {
+			names = append(names, ring.Keys[i].ServerKey)
+		}
+	}
+	return names
 }
 
 func snapshotError(err error, meta consensus.Meta) error {

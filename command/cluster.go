@@ -317,6 +317,11 @@ func snapshotRestore(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		fmt.Fprintln(env.Stdout, env.text("cli.snapshot.restored", "index", changed.Index))
+		if keys, err := client.SecretKeys(env.Context); err == nil { // what is lacking is told at any later time, too
+			for _, lacking := range keys.Lacking {
+				fmt.Fprintln(env.Stderr, env.text("cli.secrets.lacking", "key", safe(lacking)))
+			}
+		}
 		return nil
 	}
 }
@@ -342,6 +347,9 @@ func snapshotInspect(set *flag.FlagSet) func(*Env, []string) error {
 			fields.row(env.text("cli.col.size"), size(meta.Size))
 			fields.row("SHA-256", meta.SHA256)
 			fields.row(env.text("cli.col.taken"), when(meta.TakenAt))
+			for _, key := range meta.SecretKeys {
+				fields.row(env.text("cli.col.secret_keys"), safe(key))
+			}
 			fields.print()
 		})
 	}

@@ -497,6 +497,8 @@ type SnapshotMeta struct {
 	Size    int64            `json:"size"`
 	SHA256  string           `json:"sha256"`
 	TakenAt structs.UnixNano `json:"taken_at,omitempty"`
+	// SecretKeys are the fingerprints of the servers' keys that its secrets need.
+	SecretKeys []string `json:"secret_keys,omitempty"`
 }
 
 // Health is the answer of agent.health. An agent that is not healthy answers

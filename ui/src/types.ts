@@ -2183,6 +2183,7 @@ export interface Shift {
 export interface SnapshotMeta {
   cluster: string
   index: number
+  secret_keys?: string[]
   sha256: string
   size: number
   taken_at?: string
