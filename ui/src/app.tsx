@@ -37,6 +37,9 @@ export async function takeFirst() {
   if (asked(firstNodes)) void client.prefetchQuery(nodesQuery)
 }
 
+// place is a page of people and projects, which come together.
+const place = (path: string, page: keyof typeof import('./pages/places')) => ({ path, lazy: () => again(() => Promise.all([import('./pages/places'), withTexts('people')])).then(([m]) => ({ Component: m[page] })) })
+
 // Home and the list of jobs are seen first; the code of the other pages comes when
 // they are opened.
 const router = createBrowserRouter([
@@ -54,8 +57,12 @@ const router = createBrowserRouter([
       { path: 'queue', lazy: () => again(() => Promise.all([import('./pages/queue'), withTexts()])).then(([m]) => ({ Component: m.QueuePage })) },
       { path: 'nodes/:id', lazy: () => again(() => Promise.all([import('./pages/node'), withTexts()])).then(([m]) => ({ Component: m.NodePage })) },
       { path: 'pools', lazy: () => again(() => Promise.all([import('./pages/pools'), withTexts()])).then(([m]) => ({ Component: m.Pools })) },
-      { path: 'project', lazy: () => again(() => Promise.all([import('./pages/project'), withTexts('people')])).then(([m]) => ({ Component: m.ProjectPage })) },
-      { path: 'people', lazy: () => again(() => Promise.all([import('./pages/people'), withTexts('people')])).then(([m]) => ({ Component: m.People })) },
+      place('use', 'UsePage'),
+      place('project', 'ProjectPage'),
+      place('projects', 'ProjectsPage'),
+      place('projects/:name', 'ProjectPage'),
+      place('people', 'People'),
+      place('audit', 'AuditPage'),
       { path: 'servers', lazy: () => again(() => Promise.all([import('./pages/servers'), withTexts('servers')])).then(([m]) => ({ Component: m.Servers })) },
       { path: '*', element: <NoPage /> },
     ],

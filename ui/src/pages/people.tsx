@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useId, useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { Link } from 'react-router'
 import { call, part } from '../api'
 import { dateTime, quote } from '../format'
 import { Cli } from '../parts/actions'
@@ -28,7 +29,7 @@ export function People() {
   const all = users.data ?? []
   return (
     <div className="page">
-      <div className="bar"><h1>{t('menu.people')}</h1><span className="grow" />{may('user_write') && <Button tone="first" onClick={() => setAsks({ what: 'change' })}>{t('people.create')}</Button>}</div>
+      <div className="bar"><h1>{t('menu.people')}</h1><span className="grow" /><Link to="/audit">{t('audit.title')}</Link> {may('user_write') && <Button tone="first" onClick={() => setAsks({ what: 'change' })}>{t('people.create')}</Button>}</div>
       {failing(users) ? <Failed error={users.error} retry={() => void users.refetch()} /> : (
         <section className="card" aria-label={t('people.accounts')}>
           <Table<UserDetail> label={t('people.accounts')} idOf={({ user }) => user.name} loading={users.isPending} rows={all} page={100} least={900} empty={t('people.none')} columns={[

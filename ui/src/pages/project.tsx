@@ -1,18 +1,22 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useId, useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { Link, useParams } from 'react-router'
 import { ApiError, call, get, part } from '../api'
-import { quote } from '../format'
+import { dateTime, number, quote } from '../format'
 import { Cli } from '../parts/actions'
-import { Button, Note } from '../parts/controls'
+import { ArchiveDialog, Bounds, BoundsDialog } from '../parts/bounds'
+import { Button, Note, Segments } from '../parts/controls'
 import { Dialog } from '../parts/controls/dialog'
 import { Choice, Field } from '../parts/controls/fields'
 import { Table } from '../parts/controls/table'
+import { Days, zone } from '../parts/days'
 import { errorText, Failed, failing, Loading, useTitle } from '../parts/states'
 import { usersQuery } from '../parts/people'
+import { idleOf, QuotaBars } from '../parts/quotas'
 import { useRights } from '../rights'
 import { useSession } from '../shell'
-import type { MemberRequest, Project, ProjectDetail } from '../types'
+import type { MemberRequest, Project, ProjectDetail, ProjectUse, QuotaUse, UserUse } from '../types'
 
 export interface Belongs {
   name: string
@@ -27,34 +31,101 @@ export function membersOf(project?: Project): Belongs[] {
   return [...of('project-admin', project?.admins), ...of('user', project?.members), ...of('viewer', project?.viewers)].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-// ProjectPage is the project that requests act in: who belongs to it and as what. Who
+// ProjectPage is a project: the one that its address names, else the one that requests
+// act in. It shows what the project has, used and may, and who belongs to it; whoever
 // may changes that here.
 export function ProjectPage() {
   const { t } = useTranslation()
   const who = useSession().data
-  const name = who?.acting ?? ''
+  const name = useParams().name ?? who?.acting ?? ''
+  const may = useRights()
+  const [asks, setAsks] = useState<'bounds' | 'archive'>()
+  const close = () => setAsks(undefined)
   useTitle(name)
   const read = useQuery({
-    queryKey: ['projects', name],
+    queryKey: ['projects', name], refetchInterval: 30_000,
     queryFn: ({ signal }) => get<ProjectDetail>('/v1/projects/' + part(name), signal).catch((error: unknown) => {
-      if (error instanceof ApiError && error.status === 404) return null // a project without a record has no list
+      if (error instanceof ApiError && error.status === 404 && name === who?.acting) return null // a project without a record has no list
       throw error
     }),
   })
   if (read.isPending) return <Loading />
+  const detail = read.data
+  const project = detail?.project
+  const bounds = may('project_write')
+  const asActing = name === who?.acting
   return (
     <div className="page">
-      <h1>{t('people.project', { project: name })}</h1>
-      {read.data?.project?.description && <p className="truth">{read.data.project.description}</p>}
-      {failing(read) ? <Failed error={read.error} retry={() => void read.refetch()} /> : <Members project={name} members={membersOf(read.data?.project)} />}
+      <div className="bar">
+        <h1>{t('people.project', { project: name })}</h1>
+        <span className="grow" />
+        <Link to="/use">{t('use.title')}</Link> <Link to="/projects">{t('projects.title')}</Link>
+        {bounds && project && <Button onClick={() => setAsks('bounds')}>{t('projects.change')}</Button>}
+        {bounds && detail && <Button tone={project?.archived ? 'plain' : 'danger'} onClick={() => setAsks('archive')}>{t(project?.archived ? 'projects.unarchive' : 'projects.archive')}</Button>}
+      </div>
+      {project?.description && <p className="truth">{project.description}</p>}
+      {failing(read) ? <Failed error={read.error} retry={() => void read.refetch()} /> : (
+        <>
+          {project?.archived && <Note tone="warning" title={t('projects.archived_by', { by: project.archived_by, time: dateTime(project.archived_at) })}>{t('projects.archived_about')}</Note>}
+          {detail && <p className="truth">{t('projects.truth', { running: detail.running, queued: detail.queued })}{idleOf(detail.quotas ?? []) > 0 && ' ' + t('projects.truth_idle', { count: idleOf(detail.quotas ?? []) })}</p>}
+          {detail && <Used key={name} project={name} quotas={detail.quotas ?? []} />}
+          <Members project={name} members={membersOf(project)} mine={asActing || bounds} />
+          {project && (
+            <section className="card" aria-label={t('projects.rules')}>
+              <h2>{t('projects.rules')}</h2>
+              <Bounds project={project} />
+              {!bounds && <p className="quiet">{t('projects.whose')}</p>}
+              <Cli text={'nomadlike project status ' + quote(name)} />
+            </section>
+          )}
+        </>
+      )}
+      {asks === 'bounds' && project && <BoundsDialog project={project} close={close} />}
+      {asks === 'archive' && detail && <ArchiveDialog detail={detail} close={close} />}
     </div>
   )
 }
 
-function Members({ project, members }: { project: string; members: Belongs[] }) {
+// Used shows what the project holds of its quotas, and what it used by day and by user.
+function Used({ project, quotas }: { project: string; quotas: QuotaUse[] }) {
+  const { t } = useTranslation()
+  const [days, setDays] = useState('7')
+  const read = useQuery({
+    queryKey: ['projects', project, 'usage', days], refetchInterval: 60_000, placeholderData: keepPreviousData,
+    queryFn: ({ signal }) => get<ProjectUse>(`/v1/projects/${part(project)}/usage?days=${days}&zone=${zone()}`, signal),
+  })
+  const users = read.data?.users ?? []
+  return (
+    <>
+      <section className="card" aria-label={t('projects.quotas')}>
+        <h2>{t('projects.quotas')}</h2>
+        {quotas.length ? <QuotaBars quotas={quotas} /> : <p className="quiet">{t('projects.no_quota')}</p>}
+      </section>
+      <section className="card" aria-label={t('use.hours')}>
+        <div className="bar"><h2>{t('use.hours')}</h2><span className="grow" /><Segments label={t('use.range')} value={days} change={setDays} options={['7', '14', '31'].map((value) => ({ value, label: t('use.days', { count: Number(value) }) }))} /></div>
+        {failing(read) ? <Failed error={read.error} retry={() => void read.refetch()} /> : read.data?.use && <Days use={read.data.use} label={t('use.hours')} />}
+        {users.length > 0 && (
+          <>
+            <h3>{t('projects.by_user')}</h3>
+            <Table<UserUse> label={t('projects.by_user')} idOf={(one) => one.user} rows={users} page={20} least={340} columns={[
+              { title: t('people.name'), cell: (one) => one.user, compare: (a, b) => a.user.localeCompare(b.user) },
+              { title: t('use.card_hours'), right: true, cell: (one) => number(one.device_hours), compare: (a, b) => a.device_hours - b.device_hours },
+              { title: t('use.core_hours'), right: true, cell: (one) => number(one.cpu_hours), compare: (a, b) => a.cpu_hours - b.cpu_hours },
+            ]} />
+          </>
+        )}
+        <Cli text={`nomadlike project usage ${days === '7' ? '' : `-days ${days} `}${quote(project)}`} />
+      </section>
+    </>
+  )
+}
+
+// What may be changed of a project that requests do not act in is an administrator's
+// of the cluster alone.
+function Members({ project, members, mine }: { project: string; members: Belongs[]; mine: boolean }) {
   const { t } = useTranslation()
   const rights = useRights()
-  const may = rights('members')
+  const may = mine && rights('members')
   const client = useQueryClient()
   const [wrong, setWrong] = useState<{ name: string; error: unknown }>()
   const [busy, setBusy] = useState('')
