@@ -22,6 +22,10 @@ func checkpointVerbs() []verb {
 
 func raftRecover(set *flag.FlagSet) func(*Env, []string) error { return linuxOnly(set) }
 
+func secretKeysSave(set *flag.FlagSet) func(*Env, []string) error { return linuxOnly(set) }
+
+func secretKeysLoad(set *flag.FlagSet) func(*Env, []string) error { return linuxOnly(set) }
+
 func linuxOnly(*flag.FlagSet) func(*Env, []string) error {
 	return func(*Env, []string) error {
 		return errLinuxOnly

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/term"
 
-	"nomadlike/agent"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
 )
@@ -226,44 +225,4 @@ func secretRotate(set *flag.FlagSet) func(*Env, []string) error {
 	}, func(env *Env, keys *api.SecretKeys) {
 		fmt.Fprintln(env.Stdout, env.text("cli.secrets.rotated", "count", keys.Resealed, "key", keys.Current))
 	})(set)
-}
-
-// secretKeysSave writes a recovery copy of the servers' keys, on a server's machine.
-func secretKeysSave(set *flag.FlagSet) func(*Env, []string) error {
-	dir := set.String("data-dir", "", "cli.flag.secrets_dir")
-	return func(env *Env, args []string) error {
-		file, err := one(args, "FILE")
-		if err != nil {
-			return err
-		}
-		if *dir == "" {
-			return usagef("cli.secrets.no_dir")
-		}
-		names, err := agent.SaveSealKeys(*dir, file)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(env.Stdout, env.text("cli.secrets.saved", "path", file, "keys", strings.Join(names, ", ")))
-		return nil
-	}
-}
-
-// secretKeysLoad brings a recovery copy back, on a server's machine.
-func secretKeysLoad(set *flag.FlagSet) func(*Env, []string) error {
-	dir := set.String("data-dir", "", "cli.flag.secrets_dir")
-	return func(env *Env, args []string) error {
-		file, err := one(args, "FILE")
-		if err != nil {
-			return err
-		}
-		if *dir == "" {
-			return usagef("cli.secrets.no_dir")
-		}
-		names, err := agent.LoadSealKeys(*dir, file)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(env.Stdout, env.text("cli.secrets.loaded", "keys", strings.Join(names, ", ")))
-		return nil
-	}
 }
