@@ -29,7 +29,7 @@ test('a field leads to what the reference says of it, in the language of the rea
 })
 
 // What only looks through what a page shows, and what confirms, has no entry.
-const looking = new Set(["t('create.of_model')", 't(\'training.log\')', "t('logs.follow')", "t('logs.differ')", "t('job.difference')", "t('limit.sure')", "t('create.resume_sure')"])
+const looking = new Set(["t('create.of_model')", 't(\'training.log\')', "t('logs.follow')", "t('logs.differ')", "t('job.difference')", "t('limit.sure')", "t('create.resume_sure')", "t('audit.user')", "t('audit.object')", "t('audit.action')", "t('audit.since')", "t('audit.only_refused')", "t('projects.show_archived')"])
 
 test('every field of a form has its entry in the reference', () => {
   const root = join(__dirname, '../src')

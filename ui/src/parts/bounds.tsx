@@ -88,38 +88,38 @@ export function BoundsDialog({ project, taken = [], close }: { project?: Project
   return (
     <Dialog title={project ? t('projects.bounds_of', { project: project.name }) : act} close={close} act={act} busy={busy} off={!name.trim() || exists} run={() => void put()}>
       <div className="stack">
-        {!project && <Field label={t('projects.name')} value={name} change={setName} wrong={exists} autoComplete="off" spellCheck={false} />}
+        {!project && <Field entry="project" label={t('projects.name')} value={name} change={setName} wrong={exists} autoComplete="off" spellCheck={false} />}
         {exists && <p role="alert" className="tone-bad">{t('projects.taken', { project: name.trim() })}</p>}
-        <Field label={t('projects.description')} value={description} change={setDescription} />
+        <Field entry="project.description" label={t('projects.description')} value={description} change={setDescription} />
         <h3>{t('projects.quotas')}</h3>
         {rows.map((one, i) => (
           <div className="bar ends" key={i}>
-            <Field label={t('projects.kind')} width={120} value={one.kind} change={(kind) => row(i, { kind })} placeholder="nvidia/gpu" spellCheck={false} />
-            <Field label={t('projects.model')} width={110} value={one.model} change={(model) => row(i, { model })} placeholder={t('projects.any')} spellCheck={false} />
-            <Field label={t('projects.guaranteed')} width={84} value={one.guaranteed} change={(guaranteed) => row(i, { guaranteed })} inputMode="numeric" />
-            <Field label={t('projects.maximum')} width={84} value={one.maximum} change={(maximum) => row(i, { maximum })} inputMode="numeric" placeholder="∞" />
+            <Field entry="project.quota" label={t('projects.kind')} width={120} value={one.kind} change={(kind) => row(i, { kind })} placeholder="nvidia/gpu" spellCheck={false} />
+            <Field entry="project.quota" label={t('projects.model')} width={110} value={one.model} change={(model) => row(i, { model })} placeholder={t('projects.any')} spellCheck={false} />
+            <Field entry="project.quota" label={t('projects.guaranteed')} width={84} value={one.guaranteed} change={(guaranteed) => row(i, { guaranteed })} inputMode="numeric" />
+            <Field entry="project.quota" label={t('projects.maximum')} width={84} value={one.maximum} change={(maximum) => row(i, { maximum })} inputMode="numeric" placeholder="∞" />
             <Button small tone="danger" aria-label={t('projects.quota_remove', { kind: one.kind })} onClick={() => setRows((old) => old.filter((_, k) => k !== i))}>{t('people.remove')}</Button>
           </div>
         ))}
         <p><Button small onClick={() => setRows((old) => [...old, { kind: 'nvidia/gpu', model: '', guaranteed: '', maximum: '' }])}>{t('projects.quota_add')}</Button></p>
         <div className="bar ends">
-          <Field label={t('projects.urgent')} width={120} value={urgent} change={setUrgent} inputMode="numeric" placeholder="∞" />
-          <Field label={t('projects.weight')} width={120} value={weight} change={setWeight} inputMode="decimal" placeholder="1" />
+          <Field entry="project.urgent" label={t('projects.urgent')} width={120} value={urgent} change={setUrgent} inputMode="numeric" placeholder="∞" />
+          <Field entry="project.weight" label={t('projects.weight')} width={120} value={weight} change={setWeight} inputMode="decimal" placeholder="1" />
         </div>
         <h3>{t('projects.defaults')}</h3>
         <div className="bar ends">
-          <Field label={t('projects.pool')} width={120} value={defaults.pool ?? ''} change={(pool) => setDefaults({ ...defaults, pool: pool.trim() })} spellCheck={false} />
-          <Choice label={t('projects.priority')} value={defaults.priority ?? ''} change={(priority) => setDefaults({ ...defaults, priority: (priority || undefined) as Priority | undefined })} options={['', 'normal', 'urgent'].map((value) => ({ value, label: value ? t('priority.' + value) : '–' }))} />
-          <Field label={t('projects.time_limit')} width={100} value={defaults.time_limit ?? ''} change={(limit) => setDefaults({ ...defaults, time_limit: limit })} placeholder="24h" spellCheck={false} />
-          <Field label={t('projects.image')} value={defaults.image ?? ''} change={(image) => setDefaults({ ...defaults, image: image.trim() })} spellCheck={false} />
-          <Field label={t('projects.output_storage')} width={120} value={defaults.output_storage ?? ''} change={(storage) => setDefaults({ ...defaults, output_storage: storage.trim() })} spellCheck={false} />
+          <Field entry="project.defaults" label={t('projects.pool')} width={120} value={defaults.pool ?? ''} change={(pool) => setDefaults({ ...defaults, pool: pool.trim() })} spellCheck={false} />
+          <Choice entry="project.defaults" label={t('projects.priority')} value={defaults.priority ?? ''} change={(priority) => setDefaults({ ...defaults, priority: (priority || undefined) as Priority | undefined })} options={['', 'normal', 'urgent'].map((value) => ({ value, label: value ? t('priority.' + value) : '–' }))} />
+          <Field entry="project.defaults" label={t('projects.time_limit')} width={100} value={defaults.time_limit ?? ''} change={(limit) => setDefaults({ ...defaults, time_limit: limit })} placeholder="24h" spellCheck={false} />
+          <Field entry="project.defaults" label={t('projects.image')} value={defaults.image ?? ''} change={(image) => setDefaults({ ...defaults, image: image.trim() })} spellCheck={false} />
+          <Field entry="project.defaults" label={t('projects.output_storage')} width={120} value={defaults.output_storage ?? ''} change={(storage) => setDefaults({ ...defaults, output_storage: storage.trim() })} spellCheck={false} />
         </div>
         <h3>{t('projects.ceilings')}</h3>
         <div className="bar ends">
-          {ceilingSpans.map((key) => <Field key={key} label={t('projects.' + key)} width={100} value={ceilings[key] ?? ''} change={(text) => setCeilings({ ...ceilings, [key]: text })} placeholder="∞" spellCheck={false} />)}
-          {ceilingCounts.map((key) => <Field key={key} label={t('projects.' + key)} width={100} value={textOf(ceilings[key])} change={(text) => setCeilings({ ...ceilings, [key]: numberOf(text) })} inputMode="numeric" placeholder="∞" />)}
+          {ceilingSpans.map((key) => <Field key={key} entry="project.ceilings" label={t('projects.' + key)} width={100} value={ceilings[key] ?? ''} change={(text) => setCeilings({ ...ceilings, [key]: text })} placeholder="∞" spellCheck={false} />)}
+          {ceilingCounts.map((key) => <Field key={key} entry="project.ceilings" label={t('projects.' + key)} width={100} value={textOf(ceilings[key])} change={(text) => setCeilings({ ...ceilings, [key]: numberOf(text) })} inputMode="numeric" placeholder="∞" />)}
         </div>
-        <Check checked={!!ceilings.no_checkpoint} change={(no_checkpoint) => setCeilings({ ...ceilings, no_checkpoint })}>{t('projects.no_checkpoint')}</Check>
+        <Check entry="project.ceilings" checked={!!ceilings.no_checkpoint} change={(no_checkpoint) => setCeilings({ ...ceilings, no_checkpoint })}>{t('projects.no_checkpoint')}</Check>
         <Refused error={error} />
         <Cli text="nomadlike project apply FILE" />
       </div>
@@ -169,7 +169,7 @@ export function ArchiveDialog({ detail: { project, queued, running }, close }: {
       run={() => void run(() => call('PUT', `/v1/projects/${part(project.name)}/archive`, back ? {} : { archived: true, ...(stop && { stop_jobs: true }) }))}>
       <div className="stack">
         <p>{t(back ? 'projects.unarchives' : 'projects.archives', { project: project.name })}</p>
-        {!back && live > 0 && <><p><strong>{t('projects.has_live', { count: live })}</strong></p><Check checked={stop} change={setStop}>{t('projects.stop_jobs')}</Check></>}
+        {!back && live > 0 && <><p><strong>{t('projects.has_live', { count: live })}</strong></p><Check entry="project.stop" checked={stop} change={setStop}>{t('projects.stop_jobs')}</Check></>}
         <Refused error={error} />
         <Cli text={`nomadlike project ${back ? 'unarchive' : 'archive'} ${stop ? '-stop-jobs ' : ''}${quote(project.name)}`} />
       </div>

@@ -25,7 +25,7 @@ export function OwnPassword({ user, close }: { user: string; close: () => void }
     }
     setBusy(false)
   }
-  const field = (name: keyof typeof said, label: string) => <Field label={label} type="password" autoComplete={name === 'current' ? 'current-password' : 'new-password'} value={said[name]} wrong={name === 'again' && differs} change={(value) => setSaid((old) => ({ ...old, [name]: value }))} />
+  const field = (name: keyof typeof said, label: string) => <Field entry="user.password" label={label} type="password" autoComplete={name === 'current' ? 'current-password' : 'new-password'} value={said[name]} wrong={name === 'again' && differs} change={(value) => setSaid((old) => ({ ...old, [name]: value }))} />
   if (done) return <Dialog title={t('shell.password')} close={close}><p role="status">{t('people.own_changed')}</p></Dialog>
   return (
     <Dialog title={t('shell.password')} close={close} act={t('shell.password')} busy={busy} off={!said.current || !said.password || said.again !== said.password} run={() => void run()}>
