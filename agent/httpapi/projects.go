@@ -164,12 +164,17 @@ func (h *projectHandlers) put(r *front.Request, body *structs.Project) (*api.Cha
 		return nil, err
 	}
 	known := structs.Project{Name: project.Name}
-	if record := r.Project(h.store.Snapshot(), project.Name); record != nil {
+	snapshot := h.store.Snapshot()
+	record, refusal := snapshot.Project(project.Name), r.May(auth.VerbWrite, r.Object)
+	if refusal != nil { // that it changes no bounds rests on what they are
+		record = r.Project(snapshot, project.Name)
+	}
+	if record != nil {
 		known = *record
 	}
 	same := known.SameBounds(project)
-	if err := r.May(auth.VerbWrite, r.Object); err != nil && !same {
-		return nil, err
+	if refusal != nil && !same {
+		return nil, refusal
 	}
 	project.BoundsBy, project.BoundsAt = known.BoundsBy, known.BoundsAt
 	if !same && h.members.Protocol() >= wire.ProtocolProjects {

@@ -195,3 +195,24 @@ func TestAnArchivedProjectIsReadAndTakesNoJobs(t *testing.T) {
 		t.Errorf("back: %v", err)
 	}
 }
+
+// An administrator's word about a project rests on nothing that the project says: others
+// may change it all the while.
+func TestAdministratorsDoNotWaitForEachOther(t *testing.T) {
+	h := newHarness(t)
+	changes := 0
+	var meddle func()
+	meddle = func() {
+		changes++
+		h.submit(structs.CommandProjectPut, structs.ProjectPut{Project: structs.Project{Name: "vision", Weight: float64(changes)}})
+		h.replica.Between(meddle)
+	}
+	h.replica.Between(meddle)
+	if _, err := h.admin.PutProject(t.Context(), &structs.Project{Name: "vision", Description: "ours", Weight: 50}); err != nil || changes != 1 {
+		t.Errorf("after %d changes of others: %v", changes, err)
+	}
+	h.replica.Between(func() {})
+	if project := h.replica.Store().Snapshot().Project("vision"); project.Weight != 50 || project.Description != "ours" || project.BoundsBy == "" {
+		t.Errorf("%+v", project)
+	}
+}
