@@ -8,7 +8,7 @@ import { act, acting, dropWhenSwitched } from '../src/acting'
 import { ApiError, call, get } from '../src/api'
 import { People } from '../src/pages/people'
 import { membersOf, ProjectPage } from '../src/pages/project'
-import { FailedHere } from '../src/parts/elsewhere'
+import { FailedHere, useMissed } from '../src/parts/elsewhere'
 import { Acting } from '../src/parts/acting'
 import { askSwitch } from '../src/parts/keys'
 import { changeOf, disableOf } from '../src/parts/people'
@@ -125,6 +125,20 @@ test('a job of another project offers to switch there', async () => {
   cleanup()
   show(<FailedHere error={refusal('auth.forbidden')} />, who())
   expect([screen.queryByRole('button'), !!screen.getByRole('alert')]).toEqual([null, true])
+})
+
+test('a refusal stays while the same is asked for again, and until something else is', () => {
+  const Missed = ({ name, error, data }: { name: string; error: Error | null; data?: unknown }) => <output>{useMissed(name, { error, data })?.message ?? 'none'}</output>
+  const { container, rerender } = render(<Missed name="a" error={null} />)
+  const after = (missed: React.ReactNode) => { rerender(missed); return container.textContent }
+  expect(container.textContent).toBe('none')
+  expect(after(<Missed name="a" error={new Error('refused')} />)).toBe('refused')
+  expect(after(<Missed name="a" error={null} />)).toBe('refused')
+  expect(after(<Missed name="b" error={null} />)).toBe('none')
+  expect(after(<Missed name="a" error={null} />)).toBe('none')
+  expect(after(<Missed name="a" error={new Error('away')} />)).toBe('away')
+  expect(after(<Missed name="a" error={null} data={1} />)).toBe('none')
+  expect(after(<Missed name="a" error={null} />)).toBe('none')
 })
 
 test('the switch lists the projects with the role there, and who has one only reads it', async () => {

@@ -12,7 +12,7 @@ import { Button, Note } from '../parts/controls'
 import { Choice } from '../parts/controls/fields'
 import { Tabs } from '../parts/controls/tabs'
 import { usePointing } from '../parts/cursor'
-import { FailedHere } from '../parts/elsewhere'
+import { FailedHere, useMissed } from '../parts/elsewhere'
 import { Files } from '../parts/files'
 import { Holders } from '../parts/forecast'
 import { endsText } from '../parts/jobrow'
@@ -66,8 +66,8 @@ export function JobPage() {
     if (id !== full) void reread()
   }, [id, full, events.dataUpdatedAt, reread])
   useTitle(job.data?.job.name ?? t('menu.jobs'))
-  if (job.isPending) return <Loading />
-  if (!job.data) return <div className="page"><h1>{t('menu.jobs')}</h1><FailedHere error={job.error} retry={() => void job.refetch()} /></div>
+  const missed = useMissed(id, job)
+  if (!job.data) return <div className="page"><h1>{t('menu.jobs')}</h1>{missed ? <FailedHere error={missed} retry={() => void job.refetch()} /> : <Loading />}</div>
 
   const detail = job.data
   const spec = detail.job

@@ -8,6 +8,7 @@ import { reasonText } from '../i18n'
 import { Cli } from '../parts/actions'
 import { Button } from '../parts/controls'
 import { Table } from '../parts/controls/table'
+import { useMissed } from '../parts/elsewhere'
 import { Failed, Loading, useNow, useTitle, WordTag, failing } from '../parts/states'
 import type { Allocation, DeviceState, EventList, NodeDetail, NodeDevices } from '../types'
 import { cardMemory, gaugeText } from '../parts/usage'
@@ -25,8 +26,8 @@ export function NodePage() {
   const [deed, setDeed] = useState<Deed>()
   const now = useNow(10_000)
   useTitle(node.data?.name ?? t('menu.cluster'))
-  if (node.isPending) return <Loading />
-  if (!node.data) return <div className="page"><Failed error={node.error} retry={() => void node.refetch()} /></div>
+  const missed = useMissed(id, node)
+  if (!node.data) return <div className="page"><h1>{t('menu.cluster')}</h1>{missed ? <Failed error={missed} retry={() => void node.refetch()} /> : <Loading />}</div>
   const n = node.data
   const allocs = n.allocations ?? []
   const mayDrain = !n.may || n.may.includes('drain')
