@@ -192,6 +192,15 @@ func (h *projectHandlers) archive(r *front.Request, body *api.ArchiveRequest) (*
 	return h.change(r, structs.CommandProjectArchive, structs.ProjectArchive{Name: r.ID, Archived: body.Archived, StopJobs: body.StopJobs})
 }
 
+// delete answers projects.delete. Whoever takes the name next must not find the secrets
+// of those before, so these go first, and by the hand of somebody who sees which.
 func (h *projectHandlers) delete(r *front.Request) (*api.Changed, error) {
+	var names []string
+	for secret := range h.store.Snapshot().SecretsOfProject(r.ID) {
+		names = append(names, secret.Name)
+	}
+	if len(names) > 0 {
+		return nil, structs.NewError(structs.CodeConflict, "agent.project_has_secrets", "project", r.ID, "count", len(names), "secret", names[0])
+	}
 	return h.change(r, structs.CommandProjectDelete, structs.ProjectDelete{Name: r.ID})
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -122,6 +123,30 @@ func TestSecretsBelongToTheirScope(t *testing.T) {
 	}
 	if changed, err := pat.DeleteSecret(ctx, "wandb", false); err != nil || len(changed.Jobs) != 1 {
 		t.Errorf("delete: %+v %v", changed, err)
+	}
+}
+
+// A project goes without secrets only: whoever takes its name next finds none.
+func TestAProjectWithSecretsStays(t *testing.T) {
+	h := newHarness(t)
+	ctx := t.Context()
+	if _, err := h.admin.PutProject(ctx, &structs.Project{Name: "speech"}); err != nil {
+		t.Fatal(err)
+	}
+	li := h.person("li", "speech")
+	if _, err := li.SetSecret(ctx, "wandb", false, []byte("hunter2-is-24-characters")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := h.admin.DeleteProject(ctx, "speech")
+	var refused *structs.Error
+	if !errors.As(err, &refused) || refused.ID != "agent.project_has_secrets" || refused.Params["secret"] != "wandb" {
+		t.Errorf("delete with a secret: %v", err)
+	}
+	if _, err := h.admin.In("speech").DeleteSecret(ctx, "wandb", false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.admin.DeleteProject(ctx, "speech"); err != nil {
+		t.Errorf("delete without: %v", err)
 	}
 }
 
