@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"nomadlike/jobspec"
@@ -50,6 +51,7 @@ func jobClone(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
+		env.sayHidden(detail.Job, source)
 		switch {
 		case *edit:
 			if source, err = env.edit(detail.Job.Name, source); err != nil {
@@ -67,6 +69,14 @@ func jobClone(set *flag.FlagSet) func(*Env, []string) error {
 		}
 		fmt.Fprintln(env.Stdout, env.text("cli.init.written", "path", path))
 		return nil
+	}
+}
+
+// sayHidden says of which variables a copy has no values, because whoever makes it may
+// not see the environment of the job. It is no job until each has one.
+func (env *Env) sayHidden(job *structs.Job, source []byte) {
+	if names := job.HiddenVariables(); len(names) > 0 && strings.Contains(string(source), strconv.Quote(structs.Hidden)) {
+		fmt.Fprintln(env.Stderr, env.text("cli.clone.hidden", "names", strings.Join(names, ", ")))
 	}
 }
 

@@ -30,5 +30,8 @@ func (h *allocationHandlers) read(r *front.Request, _ *structs.Allocation) (*str
 	if alloc == nil {
 		return nil, auth.NotFound(auth.ObjectJob, r.ID)
 	}
+	if view, ok := snapshot.Job(alloc.JobID); ok {
+		alloc = shownAlloc(r, view.Job, alloc)
+	}
 	return alloc, nil
 }

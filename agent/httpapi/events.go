@@ -84,11 +84,17 @@ func (h *eventHandlers) stream(r *front.Request) error {
 		after = structs.CursorAfter(now)
 		current := store.Snapshot()
 		for _, event := range events {
-			if wanted(current, event) && lines.write(api.EventLine{Event: event, Index: event.Index, Cursor: event.Cursor().String()}) != nil {
+			if wanted(current, event) && lines.write(api.EventLine{Event: shownIn(r, current, event), Index: event.Index, Cursor: event.Cursor().String()}) != nil {
 				return nil
 			}
 		}
 	}
+}
+
+// shownIn is an event as the caller may see it now.
+func shownIn(r *front.Request, now *state.Snapshot, event *structs.Event) *structs.Event {
+	view, _ := now.Job(event.JobID)
+	return shownEvent(r, view.Job, event)
 }
 
 // place is where a stream of events begins; zero: at what is new. Whoever has

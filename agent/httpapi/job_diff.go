@@ -40,10 +40,14 @@ func (h *jobHandlers) diff(r *front.Request, job *structs.Job) (*api.JobDiff, er
 	a, b := shown(r, before), shown(r, job)
 	if a != before || b != job { // what is hidden of one is hidden of both
 		out.Hidden = true
-		a, b = redactedJob(before), redactedJob(job)
+		a, b = before.WithoutEnvironment(), job.WithoutEnvironment()
 	}
 	out.Differences = append(out.Differences, jobspec.Differences(a, b)...)
-	out.Found = append(out.Found, foundDifferences(firstRank(snapshot, before.ID), firstRank(snapshot, job.ID))...)
+	was, is := firstRank(snapshot, before.ID), firstRank(snapshot, job.ID)
+	if out.Hidden {
+		was, is = withoutSet(was, before, job), withoutSet(is, before, job)
+	}
+	out.Found = append(out.Found, foundDifferences(was, is)...)
 	return &out, nil
 }
 
@@ -84,6 +88,19 @@ func firstRank(snapshot *state.Snapshot, id string) *structs.Allocation {
 		}
 	}
 	return nil
+}
+
+// withoutSet is a rank, nil for none, without the values of variables that one of two
+// jobs sets.
+func withoutSet(alloc *structs.Allocation, jobs ...*structs.Job) *structs.Allocation {
+	if alloc == nil {
+		return nil
+	}
+	hidden := *alloc
+	for _, job := range jobs {
+		hidden.Seen = job.SeenWithout(hidden.Seen)
+	}
+	return &hidden
 }
 
 // foundNode is where foundDifferences tells the node.

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"nomadlike/agent/httpapi/front"
@@ -39,39 +38,6 @@ func explained(snapshot *state.Snapshot, jobID string, out api.JobStatus) api.Jo
 		out.Reason, out.Wait, out.Control = first.Reason, first.Wait, first.Control
 	}
 	return out
-}
-
-// shown is a job as the caller may see it: without its environment and its
-// source when those are not the caller's to read.
-func shown(r *front.Request, job *structs.Job) *structs.Job {
-	if auth.Allowed(r.Caller.Principal, auth.VerbEnv, jobObject(job)).Allow {
-		return job
-	}
-	return redactedJob(job)
-}
-
-// redactedJob is a job without its source and the values of its environment.
-func redactedJob(job *structs.Job) *structs.Job {
-	hidden := job.Copy()
-	hidden.Source = ""
-	hidden.Task.Env = redacted(job.Task.Env)
-	if hidden.Batch != nil {
-		for i := range hidden.Batch.Subtasks {
-			hidden.Batch.Subtasks[i].Env = redacted(hidden.Batch.Subtasks[i].Env)
-		}
-	}
-	return hidden
-}
-
-func redacted(env map[string]string) map[string]string {
-	if env == nil {
-		return nil
-	}
-	hidden := maps.Clone(env)
-	for name := range hidden {
-		hidden[name] = "***"
-	}
-	return hidden
 }
 
 // ofJob is the reading of a job with its subjobs.
@@ -231,7 +197,7 @@ func (h *jobHandlers) allocations(r *front.Request, job *structs.Job) (*api.Allo
 	out := api.AllocationList{Allocations: []structs.Allocation{}}
 	for alloc := range snapshot.AllocsOfJob(job.ID) {
 		if (attempt == 0 || alloc.Attempt == attempt) && (!oneSubjob || alloc.Subjob == int(subjob)) {
-			out.Allocations = append(out.Allocations, *alloc)
+			out.Allocations = append(out.Allocations, *shownAlloc(r, job, alloc))
 		}
 	}
 	return &out, nil
@@ -252,5 +218,9 @@ func (h *jobHandlers) events(r *front.Request, job *structs.Job) (*api.EventList
 		return nil, err
 	}
 	events, _ := snapshot.JobEvents(job.ID)
-	return &api.EventList{Events: values(events)}, nil
+	list := values(events)
+	for i := range list {
+		list[i] = *shownEvent(r, job, &list[i])
+	}
+	return &api.EventList{Events: list}, nil
 }

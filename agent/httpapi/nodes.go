@@ -100,7 +100,7 @@ func (h *nodeHandlers) read(r *front.Request, _ *structs.Node) (*api.NodeDetail,
 	for alloc := range snapshot.Occupants(node.ID) {
 		view, ok := snapshot.Job(alloc.JobID)
 		if ok && auth.Allowed(r.Caller.Principal, auth.VerbRead, jobObject(view.Job)).Allow {
-			out.Allocations = append(out.Allocations, *alloc)
+			out.Allocations = append(out.Allocations, *shownAlloc(r, view.Job, alloc))
 		}
 	}
 	return &out, nil

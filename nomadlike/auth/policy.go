@@ -14,7 +14,7 @@ const (
 	VerbWrite   Verb = "write" // make or change
 
 	VerbLogs          Verb = "logs"
-	VerbEnv           Verb = "env"  // see a job's environment, which may hold secrets
+	VerbEnv           Verb = "env"  // see a job's environment and which secrets it uses; read-only shares neither
 	VerbExec          Verb = "exec" // run in, attach to, forward a port into a running task
 	VerbClone         Verb = "clone"
 	VerbDevEnv        Verb = "dev-env"           // make a development environment from a job
@@ -93,7 +93,7 @@ var rules = [...]rule{
 	{ObjectJob, VerbList, no, listed, listed, listed, every, every, no, no, no, no, no},
 	{ObjectJob, VerbRead, no, sharer, sharer, proj, every, every, self, no, past, self, no},
 	{ObjectJob, VerbLogs, no, sharer, sharer, proj, no, every, self, no, past, no, no},
-	{ObjectJob, VerbEnv, no, sharer, sharer, proj, no, every, self, no, past, no, no},
+	{ObjectJob, VerbEnv, no, own, sharew, proj, no, every, self, no, past, no, no},
 	{ObjectJob, VerbSubmit, no, no, own, own, no, own, no, no, no, no, no},
 	{ObjectJob, VerbClone, no, no, sharer, proj, no, every, no, no, no, no, no},
 	{ObjectJob, VerbDevEnv, no, no, sharer, proj, no, every, no, no, no, no, no},

@@ -136,6 +136,7 @@ func TestSharingMatrix(t *testing.T) {
 		{VerbPriority, true, false, false},
 		{VerbStop, true, false, false},
 		{VerbDelete, true, false, false},
+		{VerbEnv, true, false, false}, // of our own: what is read may be shared without what is secret
 	}
 	for _, row := range table {
 		for access, want := range map[Access]bool{

@@ -12,6 +12,10 @@ func (v *validator) secrets(t *Task) {
 	seen := make(map[SecretUse]bool, len(t.Secrets))
 	for _, use := range t.Secrets {
 		path := use.Path()
+		if use.Name == Hidden {
+			v.add(path, "job.hidden_secret", "job.hidden_secret.hint", "name", printable(use.Var))
+			continue
+		}
 		if id := SecretNameProblem(use.Name); id != "" {
 			v.add(path, id, "", "name", printable(use.Name), "max", SecretNameMax)
 			continue

@@ -287,6 +287,10 @@ func (v *validator) env(at string, env map[string]string) {
 			v.add(path, "job.env_name", "", "name", strconv.Quote(name))
 			continue
 		}
+		if env[name] == Hidden {
+			v.add(path, "job.hidden", "job.hidden.hint", "name", name)
+			continue
+		}
 		v.text(path, env[name], EnvValueMax)
 		if v.mode.Reserves(name) {
 			v.add(path, "job.env_reserved", reservedHint(name), "name", name, "mode", v.mode)

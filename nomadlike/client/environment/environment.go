@@ -154,6 +154,11 @@ func (e *Environment) facts(ctx context.Context, l *Look) (envcheck.Facts, error
 		return nil, err
 	} // else: what it said until its time was up
 	facts := envcheck.Parse(out.String())
+	for _, use := range l.Assignment.Job.Task.Secrets { // a value of these is nobody's to read
+		if name := "env." + use.Var; facts[name] != "" {
+			facts[name] = structs.Hidden
+		}
+	}
 	if at, err := strconv.ParseInt(facts["clock"], 10, 64); err == nil {
 		facts["clock.skew"] = strconv.FormatInt(clockSkew(at, asked.Unix(), e.Now().Unix()), 10)
 	}
