@@ -164,7 +164,7 @@ mkdir -p "$files"/src/bin "$files"/usr/local/bin "$files"/etc/systemd/system "$i
 git ls-files scripts website/examples | tar -cf - --files-from=- | tar -C "$files/src" -xf -
 cp "${NOMADLIKE:-bin/nomadlike}" "$files/src/bin/nomadlike"
 pace=1 attacks=
-[[ $MACHINE_ACCEL == kvm ]] || pace=4
+[[ $MACHINE_ACCEL == kvm ]] || pace=8
 if [[ $suite == nemesis ]]; then
   CGO_ENABLED=0 go build -o "$files/src/bin/nemesis" ./scripts/nemesis
   attacks="-minutes 5"

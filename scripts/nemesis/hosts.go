@@ -257,11 +257,15 @@ func (c *cluster) named(name string) *host {
 	return nil
 }
 
+// askEvery is how often wait asks; less often on a machine that has more to do than it
+// can, where the questions would keep from happening what they ask for.
+const askEvery = 50 * time.Millisecond
+
 // wait asks condition again and again; it fails after limit.
 func wait(ctx context.Context, limit time.Duration, what string, condition func(context.Context) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
+	tick := time.NewTicker(patient(askEvery))
 	defer tick.Stop()
 	for !condition(ctx) {
 		select {

@@ -326,6 +326,7 @@ func (c *cluster) turn(ctx context.Context, h *history, s *sampler, step step, c
 	if kind.has(writes) && h.ackedWithin(struck.Add(goesOnAfter/2), healed) == 0 && step.Lasts >= goesOnAfter && ctx.Err() == nil {
 		h.find("writes", fmt.Sprintf("%s of %s: no write was acknowledged for %.0f s, and most servers are whole", kind.name, strings.Join(t.hit, ","), healed.Sub(struck.Add(goesOnAfter/2)).Seconds()))
 	}
+	endTelling := c.tellUnwell(ctx, kind.name)
 	if err := strike.heal(ctx); err != nil {
 		h.find("nemesis", fmt.Sprintf("end of %s: %v", kind.name, err))
 	}
@@ -345,6 +346,7 @@ func (c *cluster) turn(ctx context.Context, h *history, s *sampler, step step, c
 		h.find("recovery", err.Error()+": "+why)
 		say("not well: %s", why)
 	}
+	endTelling()
 	s.freeze(false)
 	t.well = time.Since(healed)
 	t.gap = h.gap(t.at, time.Now())

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
 )
 
 // turn is what one fault did.
@@ -252,6 +253,21 @@ func (c *cluster) changes(h *history) (acts []uint64, unsure int) {
 	return acts, unsure
 }
 
+// tellUnwell says each minute what a cluster that was healed still waits for, until the
+// returned function is called: who reads the log of a slow machine sees what is slow.
+func (c *cluster) tellUnwell(ctx context.Context, after string) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	healed := time.Now()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		every(ctx, time.Minute, func() {
+			say("%s after %s: %s; load %.1f of a processor", time.Since(healed).Round(time.Second), after, c.unwell(ctx), slowness())
+		})
+	}()
+	return func() { cancel(); <-done }
+}
+
 // unwell says what keeps the cluster from being healthy.
 func (c *cluster) unwell(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
@@ -274,6 +290,11 @@ func (c *cluster) unwell(ctx context.Context) string {
 	for i := range nodes.Nodes {
 		if node := &nodes.Nodes[i]; !node.Schedulable() {
 			bad = append(bad, fmt.Sprintf("node %s is %s %s %v", node.Name, node.Status, node.Eligibility, node.Faults))
+		}
+	}
+	for _, kind := range []structs.KeyKind{structs.KeyGossip, structs.KeyCA} {
+		if keys, err := c.all.Keys(ctx, kind); err == nil && !keys.Settled {
+			bad = append(bad, fmt.Sprintf("keys of %s wait for %v", kind, keys.Waiting))
 		}
 	}
 	return strings.Join(bad, "; ")

@@ -349,12 +349,23 @@ func (w *workload) settle(ctx context.Context) {
 	submissions := append([]*submission(nil), w.h.mu.submissions...)
 	w.h.mu.Unlock()
 	for _, s := range submissions {
-		if !s.Lasting || s.ID == "" {
+		if !s.Lasting {
 			continue
 		}
-		failure := error(nil)
+		id, failure := s.ID, error(nil)
 		if err := wait(ctx, patient(stopMax), "the stop of "+s.Name, func(ctx context.Context) bool {
-			_, failure = w.c.all.StopJob(ctx, s.ID, api.JobStopRequest{Reason: "the end"})
+			if id == "" { // nobody heard whether it was taken
+				var jobs []api.JobSummary
+				if jobs, failure = w.jobs(ctx); failure != nil {
+					return false
+				}
+				at := slices.IndexFunc(jobs, func(job api.JobSummary) bool { return job.Name == s.Name })
+				if at < 0 {
+					return true
+				}
+				id = jobs[at].ID
+			}
+			_, failure = w.c.all.StopJob(ctx, id, api.JobStopRequest{Reason: "the end"})
 			isGone := structs.CodeOf(failure) == structs.CodeNotFound && w.h.mayBeGone(s)
 			return failure == nil || structs.CodeOf(failure) == structs.CodeConflict || isGone
 		}); err != nil {
