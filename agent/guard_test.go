@@ -219,6 +219,7 @@ func changes() map[string]any {
 		"nodes.uncordon":       nil,
 		"nodes.remove":         nil,
 		"operator.keys_rotate": nil,
+		"users.identity":       api.IdentityRequest{Provider: "company"},
 		"tokens.create":        api.TokenRequest{Role: "user", Project: "one", User: "new"},
 		"tokens.delete":        nil,
 		"join_tokens.create":   api.JoinTokenRequest{Role: "client"},

@@ -88,7 +88,7 @@ func (env *Env) printUsers(users []api.UserDetail) {
 		env.text("cli.col.cluster_role"), env.text("cli.col.projects"))
 	for i := range users {
 		u := &users[i]
-		table.row(safe(u.User.Name), safe(u.User.DisplayName), env.userState(&u.User), env.roleText(u.User.Role), env.membershipsText(u.Memberships))
+		table.row(safe(u.User.Name), safe(u.User.DisplayName), env.userState(&u.User), env.roleText(u.User.ClusterRole()), env.membershipsText(u.Memberships))
 	}
 	table.print()
 }
@@ -122,7 +122,14 @@ func (env *Env) printUser(detail *api.UserDetail) {
 		state = env.text("cli.user.disabled_by", "by", user.DisabledBy, "at", when(user.DisabledAt))
 	}
 	row("cli.col.state", state)
-	row("cli.col.cluster_role", env.roleText(user.Role))
+	row("cli.col.cluster_role", env.roleText(user.ClusterRole()))
+	for _, identity := range user.Identities {
+		seen := "-"
+		if identity.SeenAt != 0 {
+			seen = when(identity.SeenAt)
+		}
+		row("cli.col.identity", env.text("cli.user.identity", "provider", identity.Provider, "subject", identity.Subject, "seen", seen))
+	}
 	row("cli.col.projects", env.membershipsText(detail.Memberships))
 	row("cli.col.home_project", user.Project)
 	row("cli.col.language", user.Language)
@@ -243,16 +250,31 @@ func userCreate(set *flag.FlagSet) func(*Env, []string) error {
 
 func userUpdate(set *flag.FlagSet) func(*Env, []string) error {
 	connection, flags := declareConnection(set), declareUser(set)
+	var identities listFlag
+	set.Var(&identities, "identity", "cli.flag.identity")
 	return func(env *Env, args []string) error {
 		name, err := one(args, "USER")
 		if err != nil {
 			return err
+		}
+		links := make([]api.IdentityRequest, len(identities))
+		for i, text := range identities {
+			provider, subject, found := strings.Cut(text, ":")
+			if !found || provider == "" {
+				return usagef("cli.user.bad_identity", "value", safe(text))
+			}
+			links[i] = api.IdentityRequest{Provider: provider, Subject: subject}
 		}
 		client, err := env.connect(connection)
 		if err != nil {
 			return err
 		}
 		defer client.Close()
+		for _, link := range links {
+			if _, err := client.SetIdentity(env.Context, name, link); err != nil {
+				return err
+			}
+		}
 		known, err := client.User(env.Context, name)
 		if err != nil {
 			return err

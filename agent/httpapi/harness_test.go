@@ -39,7 +39,7 @@ type signer struct{ Authority }
 // keyless holds no keys.
 type keyless struct{ Keys }
 
-func newHarness(t *testing.T) *harness {
+func newHarness(t *testing.T, providers ...Provider) *harness {
 	t.Helper()
 	replica, err := NewFakeReplica(time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC), rand.Reader)
 	if err != nil {
@@ -53,7 +53,7 @@ func newHarness(t *testing.T) *harness {
 			Limits: front.Limits{Streams: 128, RequestsPerSec: 1e6, SubmitsPerSec: 1e6, TokenFailures: 100},
 		},
 		Replica: replica, Store: replica.Store(), Now: replica.Now, Rand: rand.Reader,
-		PasswordCost: auth.Cost{Time: 1, Memory: 64, Threads: 1},
+		PasswordCost: auth.Cost{Time: 1, Memory: 64, Threads: 1}, Providers: providers,
 		Members:      h.members, Servers: h.members, Authority: signer{}, Keys: keyless{}, Vault: &fakeVault{h: h},
 		Leads: func() bool { return true }, Leader: func() string { return "" }, Full: func() bool { return false }, Hears: func(string) bool { return false },
 		Self:         func() api.AgentSelf { return api.AgentSelf{ID: h.members.ID} },

@@ -24,7 +24,7 @@ const (
 	hashesMax = 2 // at a time: each takes auth.PasswordCost
 )
 
-// loginHandlers sign people in with passwords, and change these. All of it happens on
+// loginHandlers sign people in, and change their passwords. All of it happens on
 // the leader: what was guessed wrong counts whichever server was asked.
 type loginHandlers struct {
 	*core
@@ -32,6 +32,8 @@ type loginHandlers struct {
 	rand    io.Reader
 	cost    auth.Cost
 	hashing chan struct{} // a place for each hash
+
+	providers []Provider
 
 	mu struct {
 		sync.Mutex
@@ -42,6 +44,7 @@ type loginHandlers struct {
 func newLoginHandlers(all *core, c *Config) *loginHandlers {
 	h := &loginHandlers{
 		core: all, callers: &callers{replica: all.replica, store: all.store, now: all.now}, rand: c.Rand, cost: c.PasswordCost, hashing: make(chan struct{}, hashesMax),
+		providers: c.Providers,
 	}
 	if h.cost == (auth.Cost{}) {
 		h.cost = auth.PasswordCost()
@@ -58,8 +61,12 @@ func (h *loginHandlers) create(r *front.Request, body *api.LoginRequest) (*api.N
 	return &api.NewToken{Token: front.WithoutHash(token), Secret: secret}, nil
 }
 
-// signIn makes a token for whoever knows an account's password.
+// signIn makes a token for whoever knows an account's password, or is known to a
+// directory.
 func (h *loginHandlers) signIn(r *front.Request, body *api.LoginRequest) (string, structs.Token, error) {
+	if body.Provider != "" {
+		return h.throughDirectory(r, body)
+	}
 	none := structs.Token{}
 	if structs.UserNameProblem(body.User) != "" || body.Password == "" || len(body.Password) > structs.PasswordBytesMax {
 		return "", none, structs.NewError(structs.CodeUnauthorized, "auth.sign_in_wrong") // nobody's
@@ -89,13 +96,10 @@ func (h *loginHandlers) signIn(r *front.Request, body *api.LoginRequest) (string
 			return "", none, structs.NewError(structs.CodeUnauthorized, "auth.sign_in_wrong")
 		}
 	}
-	secret, token, err := NewToken(h.rand, h.now(), auth.TokenUser, api.TokenRequest{
-		Name: "sign-in", Role: string(auth.RoleAccount), User: user.Name, TTL: structs.Duration(signInLife),
-	}, user.Name)
+	secret, token, err := h.token(r, structs.MethodPassword, user.Name)
 	if err != nil {
 		return "", none, err
 	}
-	token.Method, token.From, token.EndsAt = structs.MethodPassword, front.Origin(r.Request), structs.At(h.now().Add(signInEnds))
 	caller, err := h.callers.stand(snapshot, &token, "")
 	if err != nil {
 		return "", none, err // an account that may do nothing anywhere
@@ -112,19 +116,22 @@ func (h *loginHandlers) signIn(r *front.Request, body *api.LoginRequest) (string
 	return secret, token, nil
 }
 
+// token draws what a sign-in makes.
+func (h *loginHandlers) token(r *front.Request, method, user string) (string, structs.Token, error) {
+	secret, token, err := NewToken(h.rand, h.now(), auth.TokenUser, api.TokenRequest{
+		Name: "sign-in", Role: string(auth.RoleAccount), User: user, TTL: structs.Duration(signInLife),
+	}, user)
+	token.Method, token.From, token.EndsAt = method, front.Origin(r.Request), structs.At(h.now().Add(signInEnds))
+	return secret, token, err
+}
+
 // check reports what is known of an account's password where the given one is right,
 // nil where it is not. Whoever guesses has to wait, see auth.Guesses.
 func (h *loginHandlers) check(r *front.Request, snapshot *state.Snapshot, user, given string) (*structs.Password, error) {
 	address, stored := front.Origin(r.Request), snapshot.Password(user)
 	known := knownAt(snapshot, user, address, h.now())
-	h.mu.Lock()
-	wait := h.mu.guesses.Wait(user, address, known, h.now())
-	if wait == 0 { // counted before it is known: many at once are many
-		h.mu.guesses.Failed(user, address, known, h.now())
-	}
-	h.mu.Unlock()
-	if wait > 0 {
-		return nil, front.TooMany(structs.CodeUnauthorized, "auth.sign_in_wait", wait)
+	if err := h.guess(user, address, known); err != nil {
+		return nil, err
 	}
 	text := ""
 	if stored != nil {
@@ -134,10 +141,27 @@ func (h *loginHandlers) check(r *front.Request, snapshot *state.Snapshot, user, 
 	if err != nil || !right {
 		return nil, err
 	}
-	h.mu.Lock()
-	h.mu.guesses.Passed(user, address, known)
-	h.mu.Unlock()
+	h.right(user, address, known)
 	return stored, nil
+}
+
+// guess counts a try of a password before it is known whether it is right: many at
+// once are many. It refuses one that has to wait.
+func (h *loginHandlers) guess(user, address string, known bool) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if wait := h.mu.guesses.Wait(user, address, known, h.now()); wait > 0 {
+		return front.TooMany(structs.CodeUnauthorized, "auth.sign_in_wait", wait)
+	}
+	h.mu.guesses.Failed(user, address, known, h.now())
+	return nil
+}
+
+// right takes back what guess counted.
+func (h *loginHandlers) right(user, address string, known bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mu.guesses.Passed(user, address, known)
 }
 
 // hashed does what hashes a password when there is a place for it.
@@ -304,6 +328,9 @@ func (s *doorSigner) SignIn(r *front.Request, body *api.LoginRequest) (string, e
 	if s.leads() {
 		secret, _, err := s.login.signIn(r, body)
 		return secret, err
+	}
+	if provider, err := s.login.provider(body.Provider); body.Provider != "" && err == nil {
+		r.Through = provider.through() // the leader signs in, the record here tells it, too
 	}
 	leader := s.leader()
 	if leader == "" {

@@ -22,7 +22,8 @@ type Config struct {
 	Now     func() time.Time // of certificates and tokens
 	Rand    io.Reader
 
-	PasswordCost auth.Cost // zero: auth.PasswordCost
+	PasswordCost auth.Cost  // zero: auth.PasswordCost
+	Providers    []Provider // that people sign in through
 
 	Pool     *rpc.Pool // connections to nodes
 	Identity *rpc.Identity

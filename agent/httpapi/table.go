@@ -105,6 +105,8 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.ReadOf(users, api.UsersDelete, e.users.delete)
 	front.WriteOf(front.About(leader, e.find.user()), api.UsersPassword, e.login.setPassword)
 	front.Write(leader, api.LoginCreate, e.login.create)
+	front.Read(t, api.LoginList, e.login.list)
+	front.WriteOf(users, api.UsersIdentity, e.login.identify)
 	front.ReadOf(caller, api.TokensExtend, e.login.extend)
 	front.Read(t, api.SecretsList, e.secrets.list)
 	front.WriteOf(secrets, api.SecretsSet, e.secrets.set)

@@ -130,7 +130,7 @@ func (h *tokenHandlers) checkAccount(r *front.Request, body *api.TokenRequest) e
 		return nil
 	case user.Disabled:
 		return structs.NewError(structs.CodeConflict, "auth.user_disabled", "user", body.User)
-	case role == auth.RoleAdmin && user.Role != structs.RoleAdmin, role == auth.RoleOperator && user.Role == "":
+	case role == auth.RoleAdmin && user.ClusterRole() != structs.RoleAdmin, role == auth.RoleOperator && user.ClusterRole() == "":
 		return structs.NewError(structs.CodeConflict, "agent.token_above", "user", body.User, "role", body.Role)
 	}
 	return nil

@@ -20,7 +20,7 @@ func (h *userHandlers) list(r *front.Request) (*api.UserList, error) {
 	snapshot := h.store.Snapshot()
 	of := make(map[string][]structs.Membership)
 	for project := range snapshot.Projects() {
-		for _, name := range slices.Concat(project.Admins, project.Members, project.Viewers) {
+		for _, name := range project.Names() {
 			of[name] = append(of[name], structs.Membership{Project: project.Name, Role: project.RoleOf(name)})
 		}
 	}
@@ -128,12 +128,20 @@ func (h *userHandlers) member(r *front.Request, body *api.MemberRequest) (*api.C
 	}
 	snapshot := h.store.Snapshot()
 	switch {
+	case body.Role == "" && snapshot.Project(r.ID).GivenRole(body.User) == "" && snapshot.Project(r.ID).GrantedRole(body.User, "") != "":
+		return nil, structs.NewError(structs.CodeConflict, "agent.member_granted", "user", body.User, "project", r.ID, "provider", granting(snapshot.Project(r.ID), body.User))
 	case snapshot.Project(r.ID).RoleOf(body.User) == body.Role && body.Role == "":
 		return nil, structs.NewError(structs.CodeNotFound, "agent.member_unknown", "user", body.User, "project", r.ID)
 	case body.Role != "" && snapshot.User(body.User) == nil:
 		return nil, structs.NewError(structs.CodeNotFound, "agent.member_no_account", "user", body.User)
 	}
 	return h.change(r, structs.CommandProjectMember, structs.ProjectMember{Project: r.ID, User: body.User, Role: body.Role})
+}
+
+// granting is the provider whose rules have a user belong to a project.
+func granting(project *structs.Project, user string) string {
+	at := slices.IndexFunc(project.Granted, func(g structs.Granted) bool { return g.User == user })
+	return project.Granted[at].Provider
 }
 
 // isMember reports whether the caller belongs to a project, wherever the request acts.

@@ -29,6 +29,7 @@ const (
 	Status   = "status"
 	User     = "user"
 	TokenID  = "token_id"
+	Provider = "provider"
 	Plugin   = "plugin"
 	Driver   = "driver"
 	Signal   = "signal"

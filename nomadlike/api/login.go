@@ -7,12 +7,32 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// LoginRequest signs a person in with the name and the password of an account.
+// LoginRequest signs a person in with the name and the password of an account, or,
+// where it names a provider, with those that the person has there.
 // NewPassword takes the place of a first password, which serves for nothing else.
 type LoginRequest struct {
 	User        string `json:"user"`
 	Password    string `json:"password"`
 	NewPassword string `json:"new_password,omitempty"`
+	Provider    string `json:"provider,omitempty"` // by its name; see LoginProviders
+}
+
+// LoginProviders are what one may sign in through beside the passwords of accounts.
+type LoginProviders struct {
+	Providers []LoginProvider `json:"providers"` // in the order of the configuration
+}
+
+// LoginProvider is one of them, as everybody may know it.
+type LoginProvider struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`              // ldap: name and password; oidc: in a browser
+	Caption string `json:"caption,omitempty"` // for people
+}
+
+// IdentityRequest links an account to who somebody is to a provider.
+type IdentityRequest struct {
+	Provider string `json:"provider"`
+	Subject  string `json:"subject,omitempty"` // what the provider knows the person by; "": nobody from now on
 }
 
 // PasswordRequest makes the password of an account another: the caller's own with
@@ -35,7 +55,15 @@ type PasswordChanged struct {
 var (
 	LoginCreate = endpoint[LoginRequest, NewToken](Route{
 		Name: "login.create", Method: http.MethodPost, Pattern: "/v1/login", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
-		Summary: "Sign in with an account's password: makes a token for whatever the account may; its secret is shown this once",
+		Summary: "Sign in with the password of an account, or of a directory: makes a token for whatever the account may; its secret is shown this once",
+	})
+	LoginList = endpoint[None, LoginProviders](Route{
+		Name: "login.list", Method: http.MethodGet, Pattern: "/v1/login", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
+		Summary: "List the providers that one may sign in through",
+	})
+	UsersIdentity = endpoint[IdentityRequest, Changed](Route{
+		Name: "users.identity", Method: http.MethodPut, Pattern: "/v1/users/{id}/identity", Verb: VerbWrite, Kind: ObjectUser, From: FromUser,
+		Summary: "Link an account to who somebody is to a provider of sign-ins, or take that away with all that came of it",
 	})
 	TokensExtend = endpoint[None, structs.Token](Route{
 		Name: "tokens.extend", Method: http.MethodPost, Pattern: "/v1/tokens/self/extend", Verb: VerbExtend, Kind: ObjectToken, From: FromCaller,
@@ -48,10 +76,21 @@ var (
 )
 
 func loginRoutes() []Route {
-	return []Route{LoginCreate.route, TokensExtend.route, UsersPassword.route}
+	return []Route{LoginCreate.route, LoginList.route, UsersIdentity.route, TokensExtend.route, UsersPassword.route}
 }
 
-// Login signs in with an account's password, and returns the token that it made.
+// LoginProviders lists what one may sign in through; it needs no token.
+func (c *Client) LoginProviders(ctx context.Context) (*LoginProviders, error) {
+	list, _, err := read(ctx, c, LoginList, "", nil)
+	return list, err
+}
+
+// SetIdentity links an account to who somebody is to a provider, or takes that away.
+func (c *Client) SetIdentity(ctx context.Context, user string, request IdentityRequest) (*Changed, error) {
+	return change(ctx, c, UsersIdentity, user, request)
+}
+
+// Login signs in with a password, and returns the token that it made.
 func (c *Client) Login(ctx context.Context, request LoginRequest) (*NewToken, error) {
 	return change(ctx, c, LoginCreate, "", request)
 }

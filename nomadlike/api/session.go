@@ -12,6 +12,7 @@ type SessionRequest struct {
 
 	User        string `json:"user,omitempty"`
 	Password    string `json:"password,omitempty"`
+	Provider    string `json:"provider,omitempty"`     // whose user and password these are; "": of an account
 	NewPassword string `json:"new_password,omitempty"` // in the place of a first password
 }
 

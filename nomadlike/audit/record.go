@@ -41,7 +41,7 @@ type Actor struct {
 	Kind    string `json:"kind,omitempty"`     // user | guest | board | server; empty for somebody unknown
 	User    string `json:"user,omitempty"`     // name; of a server its id
 	Role    string `json:"role,omitempty"`     // of a user
-	Method  string `json:"method,omitempty"`   // token | session | share
+	Method  string `json:"method,omitempty"`   // token | session | share; of sign-ins through a provider ldap:NAME or oidc:NAME
 	TokenID string `json:"token_id,omitempty"` // of the token that was shown or that the session stands for
 }
 

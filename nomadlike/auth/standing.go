@@ -91,8 +91,8 @@ func (s Standing) ofAccount(accounts Accounts, token *structs.Token, user *struc
 	}
 	bound := UserRole(token.Role)
 	wide := UserRole("")
-	if token.Project == "" && user.Role != "" && (bound == RoleAccount || bound.clusterWide()) {
-		wide = lower(bound, UserRole(user.Role))
+	if token.Project == "" && user.ClusterRole() != "" && (bound == RoleAccount || bound.clusterWide()) {
+		wide = lower(bound, UserRole(user.ClusterRole()))
 	}
 	if s.Project == "" {
 		s.Project = HomeProject(accounts, user)
@@ -139,7 +139,7 @@ func Memberships(accounts Accounts, user string) []structs.Membership {
 // where it belongs to that or to none; else the first by name that it belongs to, of
 // those that are not archived where there is one. "" when it belongs to none and has no own.
 func HomeProject(accounts Accounts, user *structs.User) string {
-	if user.Project != "" && (accounts.Project(user.Project).RoleOf(user.Name) != "" || user.Role != "") {
+	if user.Project != "" && (accounts.Project(user.Project).RoleOf(user.Name) != "" || user.ClusterRole() != "") {
 		return user.Project
 	}
 	archived := ""

@@ -15,8 +15,9 @@ func applyProjectPut(tx *txn, body *structs.ProjectPut) (structs.ApplyResult, *s
 		id = "event.project.created"
 	}
 	project := body.Project
-	project.Archived, project.ArchivedBy, project.ArchivedAt = false, "", 0
+	project.Archived, project.ArchivedBy, project.ArchivedAt, project.Granted = false, "", 0, nil
 	if known := tx.project(project.Name); known != nil {
+		project.Granted = known.Granted
 		project.Archived, project.ArchivedBy, project.ArchivedAt = known.Archived, known.ArchivedBy, known.ArchivedAt
 	}
 	if refusal := tx.storeProject(project); refusal != nil {
@@ -60,7 +61,7 @@ func applyProjectMember(tx *txn, body *structs.ProjectMember) (structs.ApplyResu
 	if known := tx.project(body.Project); known != nil {
 		project = *known
 	}
-	before := project.RoleOf(body.User)
+	before := project.GivenRole(body.User)
 	if before == body.Role {
 		return accepted()
 	}

@@ -48,21 +48,32 @@ func applyTokenPut(tx *txn, body *structs.TokenPut) (structs.ApplyResult, *struc
 	return accepted()
 }
 
-func (tx *txn) storeToken(token *structs.Token) *structs.Error {
+// tokenProblem reports what keeps a token from being stored, nil for nothing. One that
+// is there already is the same command a second time: its proposer could not know the
+// outcome.
+func (tx *txn) tokenProblem(token *structs.Token) (there bool, refusal *structs.Error) {
 	if !validToken(token) {
-		return structs.NewError(structs.CodeInvalid, "state.token_malformed")
+		return false, structs.NewError(structs.CodeInvalid, "state.token_malformed")
 	}
 	if user := tx.user(token.User); user != nil && user.Disabled {
-		return structs.NewError(structs.CodeConflict, "auth.user_disabled", "user", user.Name)
+		return false, structs.NewError(structs.CodeConflict, "auth.user_disabled", "user", user.Name)
 	}
 	if known, ok := get[*structs.Token](tx, tableTokens, idKey(token.ID)); ok {
 		if bytes.Equal(known.Hash, token.Hash) {
-			return nil // the same command a second time: its proposer could not know the outcome
+			return true, nil
 		}
-		return structs.NewError(structs.CodeConflict, "state.token_exists", "token", token.ID)
+		return false, structs.NewError(structs.CodeConflict, "state.token_exists", "token", token.ID)
 	}
 	if _, ok := lookup[*structs.Token](tx, tableTokens, indexHash, token.Hash); ok {
-		return structs.NewError(structs.CodeConflict, "state.token_exists", "token", token.ID)
+		return false, structs.NewError(structs.CodeConflict, "state.token_exists", "token", token.ID)
+	}
+	return false, nil
+}
+
+func (tx *txn) storeToken(token *structs.Token) *structs.Error {
+	there, refusal := tx.tokenProblem(token)
+	if refusal != nil || there {
+		return refusal
 	}
 	if token.Method != "" {
 		tx.dropSignIns(token.User)

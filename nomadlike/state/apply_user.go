@@ -19,6 +19,7 @@ func applyUserPut(tx *txn, body *structs.UserPut) (structs.ApplyResult, *structs
 		}
 		id, known = "event.user.created", &structs.User{CreatedAt: tx.now, CreatedBy: tx.by, CreateIndex: tx.index()}
 	}
+	user.Identities = known.Identities
 	user.Disabled, user.DisabledAt, user.DisabledBy = known.Disabled, known.DisabledAt, known.DisabledBy
 	user.CreatedAt, user.CreatedBy, user.CreateIndex = known.CreatedAt, known.CreatedBy, known.CreateIndex
 	if refusal := tx.leavesNobody(known, &user); refusal != nil {
@@ -185,7 +186,7 @@ func applyUserDelete(tx *txn, body *structs.UserDelete) (structs.ApplyResult, *s
 	}
 	for _, project := range listRows[*structs.Project](tx, tableProjects, indexID, nil) {
 		if project.RoleOf(user.Name) != "" {
-			if refusal := tx.storeProject(project.WithRole(user.Name, "")); refusal != nil {
+			if refusal := tx.storeProject(project.Without(user.Name)); refusal != nil {
 				return structs.ApplyResult{}, refusal
 			}
 		}

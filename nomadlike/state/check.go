@@ -155,6 +155,8 @@ func projectProblem(project *structs.Project) string {
 		return "description"
 	case len(project.Members)+len(project.Admins)+len(project.Viewers) > structs.ProjectMembersMax:
 		return "members"
+	case len(project.Granted) > structs.ProjectMembersMax:
+		return "granted"
 	case slices.ContainsFunc(slices.Concat(project.Members, project.Admins, project.Viewers), func(name string) bool { return !validText(name) }):
 		return "members"
 	case badWeight(project.Weight):

@@ -50,6 +50,7 @@ const (
 	indexGang       = "gang"       // allocations by job, subjob, attempt, rank
 	indexHash       = "hash"       // tokens by the hash of their secret
 	indexMember     = "member"     // projects by each name that they list, and their own
+	indexIdentity   = "identity"   // accounts by who they are to providers
 )
 
 // metaRow is the state's own record: one row, replaced by every batch. It
@@ -161,11 +162,23 @@ type memberIndexer struct{ indexer[*structs.Project] }
 // FromObject implements memdb.MultiIndexer.
 func (memberIndexer) FromObject(row any) (bool, [][]byte, error) {
 	project := row.(*structs.Project)
-	keys := make([][]byte, 0, len(project.Members)+len(project.Admins)+len(project.Viewers))
-	for _, names := range [][]string{project.Admins, project.Members, project.Viewers} {
-		for _, name := range names {
-			keys = append(keys, nameKey(name, project.Name))
-		}
+	names := project.Names()
+	keys := make([][]byte, len(names))
+	for i, name := range names {
+		keys[i] = nameKey(name, project.Name)
+	}
+	return len(keys) > 0, keys, nil
+}
+
+// identityIndexer has an account found by who it is to each provider.
+type identityIndexer struct{ indexer[*structs.User] }
+
+// FromObject implements memdb.MultiIndexer.
+func (identityIndexer) FromObject(row any) (bool, [][]byte, error) {
+	user := row.(*structs.User)
+	keys := make([][]byte, len(user.Identities))
+	for i, identity := range user.Identities {
+		keys[i] = nameKey(identity.Provider, identity.Subject)
 	}
 	return len(keys) > 0, keys, nil
 }
@@ -293,8 +306,11 @@ func schema() *memdb.DBSchema {
 		}),
 	}
 	for _, one := range tables {
-		if one.Name == tableProjects {
+		switch one.Name {
+		case tableProjects:
 			one.Indexes[indexMember] = &memdb.IndexSchema{Name: indexMember, Unique: true, AllowMissing: true, Indexer: memberIndexer{}}
+		case tableUsers:
+			one.Indexes[indexIdentity] = &memdb.IndexSchema{Name: indexIdentity, Unique: true, AllowMissing: true, Indexer: identityIndexer{}}
 		}
 	}
 	all := &memdb.DBSchema{Tables: make(map[string]*memdb.TableSchema, len(tables))}

@@ -71,6 +71,12 @@ func (s *Snapshot) Password(user string) *structs.Password {
 	return password
 }
 
+// UserOf returns the account that is somebody to a provider, nil when none is.
+func (s *Snapshot) UserOf(provider, subject string) *structs.User {
+	user, _ := first[*structs.User](s.db, tableUsers, indexIdentity, nameKey(provider, subject))
+	return user
+}
+
 // Users iterates the accounts by name.
 func (s *Snapshot) Users() iter.Seq[*structs.User] {
 	return each[*structs.User](s.db, tableUsers, indexID, nil)

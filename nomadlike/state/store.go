@@ -177,6 +177,10 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyUserDelete), true
 	case structs.CommandPasswordSet:
 		return read(applyPasswordSet), true
+	case structs.CommandSignIn:
+		return read(applySignIn), true
+	case structs.CommandUserIdentity:
+		return read(applyUserIdentity), true
 	case structs.CommandTokenExtend:
 		return read(applyTokenExtend), true
 	case structs.CommandSecretSet:

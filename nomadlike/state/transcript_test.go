@@ -192,7 +192,7 @@ func (p *play) do(verb string, args []string) {
 		p.apply(structs.CommandJobPriority, &structs.JobPriority{JobID: "job-" + plain[0], Priority: structs.Priority(plain[1])})
 	case "consent":
 		p.consent(plain)
-	case "user", "disable", "enable", "dismiss", "member", "token", "archive", "unarchive", "password", "sign-in", "extend":
+	case "user", "disable", "enable", "dismiss", "member", "token", "archive", "unarchive", "password", "sign-in", "extend", "provider", "identity", "rights":
 		p.people(verb, plain, named)
 	case "tag", "note":
 		p.annotate(verb, plain)

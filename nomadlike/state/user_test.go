@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"nomadlike/nomadlike/structs"
@@ -38,6 +39,20 @@ func (p *play) people(verb string, plain []string, named map[string]string) {
 		p.apply(structs.CommandTokenPut, &structs.TokenPut{Token: structs.Token{
 			ID: plain[1], Hash: hash[:], Role: structs.RoleAccount, User: plain[0], Method: structs.MethodPassword, From: "192.0.2.1", CreatedAt: p.now, ExpiresAt: p.now + 100e9, EndsAt: p.now + 300e9,
 		}})
+	case "provider": // provider PROVIDER SUBJECT NAME [token=T] [role=R] [in=PROJECT:ROLE,…] [email=E]
+		hash := sha256.Sum256([]byte(named["token"]))
+		in := &structs.SignIn{Provider: plain[0], Subject: plain[1], Name: plain[2], Role: named["role"], Email: named["email"], Token: structs.Token{
+			ID: named["token"], Hash: hash[:], Role: structs.RoleAccount, Method: structs.MethodLDAP, From: "192.0.2.1", CreatedAt: p.now, ExpiresAt: p.now + 100e9, EndsAt: p.now + 300e9,
+		}}
+		for _, of := range strings.FieldsFunc(named["in"], func(r rune) bool { return r == ',' }) {
+			project, role, _ := strings.Cut(of, ":")
+			in.Projects = append(in.Projects, structs.Membership{Project: project, Role: role})
+		}
+		p.apply(structs.CommandSignIn, in)
+	case "identity":
+		p.apply(structs.CommandUserIdentity, &structs.UserIdentity{User: plain[0], Provider: plain[1], Subject: named["subject"]})
+	case "rights":
+		p.rights(plain[0])
 	case "extend":
 		at, err := strconv.ParseInt(plain[1], 10, 64)
 		if err != nil {
@@ -50,6 +65,28 @@ func (p *play) people(verb string, plain []string, named map[string]string) {
 	}
 }
 
+// rights writes down what an account may, and whose word that is.
+func (p *play) rights(name string) {
+	snapshot := p.store.Snapshot()
+	user := snapshot.User(name)
+	if user == nil {
+		fmt.Fprintf(&p.out, "  nobody is %s\n", name)
+		return
+	}
+	fmt.Fprintf(&p.out, "  %s <%s>: cluster %q, given %q\n", user.Name, user.Email, user.ClusterRole(), user.Role)
+	for _, i := range user.Identities {
+		fmt.Fprintf(&p.out, "  is %s at %s, which gives %q\n", i.Subject, i.Provider, i.Role)
+	}
+	for project := range snapshot.ProjectsOf(name) {
+		fmt.Fprintf(&p.out, "  %s: %s, given %q, granted %q\n", project.Name, project.RoleOf(name), project.GivenRole(name), project.GrantedRole(name, ""))
+	}
+	for token := range snapshot.Tokens() {
+		if token.User == name {
+			fmt.Fprintf(&p.out, "  token %s, %s by way of %s\n", token.ID, token.Method, token.Provider)
+		}
+	}
+}
+
 // people does the same at random.
 func (w *generator) people() []byte {
 	users := []string{"ann", "ann", "bob", "bad name"}
@@ -59,7 +96,19 @@ func (w *generator) people() []byte {
 	if w.maybe(30) {
 		return encode(structs.CommandProjectArchive, w.now, &structs.ProjectArchive{Name: w.project(), Archived: w.maybe(2), StopJobs: w.maybe(2)})
 	}
-	switch w.chance.Intn(13) {
+	switch w.chance.Intn(16) {
+	case 13, 14:
+		hash := sha256.Sum256([]byte{byte(200 + w.chance.Intn(8))})
+		in := &structs.SignIn{
+			Provider: []string{"company", "platform"}[w.chance.Intn(2)], Subject: fmt.Sprint(w.chance.Intn(3)), Name: name, Role: []string{"", "", role}[w.chance.Intn(3)],
+			Token: structs.Token{ID: fmt.Sprintf("x%d", w.chance.Intn(8)), Hash: hash[:], Role: structs.RoleAccount, Method: structs.MethodLDAP, ExpiresAt: w.now + 10, EndsAt: w.now + 30},
+		}
+		for range w.chance.Intn(3) {
+			in.Projects = append(in.Projects, structs.Membership{Project: w.project(), Role: role})
+		}
+		return encode(structs.CommandSignIn, w.now, in)
+	case 15:
+		return encode(structs.CommandUserIdentity, w.now, &structs.UserIdentity{User: name, Provider: "company", Subject: []string{"", "0", "7"}[w.chance.Intn(3)]})
 	case 10:
 		return encode(structs.CommandPasswordSet, w.now, &structs.PasswordSet{
 			Password: structs.Password{User: name, Hash: []string{"", "h", "h"}[w.chance.Intn(3)], First: w.maybe(2)}, Forget: w.maybe(4), Keep: "t" + name[:2],

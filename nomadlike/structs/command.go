@@ -57,6 +57,8 @@ const (
 	CommandSecretDelete     CommandKind = 49 // admission
 	CommandSecretKeyAdd     CommandKind = 50 // admission
 	CommandSecretsReseal    CommandKind = 51 // admission
+	CommandSignIn           CommandKind = 52 // admission: somebody whom a provider vouches for
+	CommandUserIdentity     CommandKind = 53 // admission
 )
 
 // Command is one entry of the replicated log. Time, ids and every random
@@ -351,6 +353,30 @@ type PasswordSet struct {
 	Password Password `json:"password"`
 	Forget   bool     `json:"forget,omitempty"` // only the user of Password counts
 	Keep     string   `json:"keep,omitempty"`   // id of the token that asks
+}
+
+// SignIn is a sign-in through a provider: it finds the account by who that says that
+// somebody is, or makes one, has it as the provider's rules say, and stores a token for
+// it. Of the token the servers set whose it is. Where the account is left with no right
+// at all the token is not stored, and what the rules gave before goes all the same.
+type SignIn struct {
+	Provider string `json:"provider"`
+	Subject  string `json:"subject"`
+
+	Name        string       `json:"name"` // of the account, if one is made
+	DisplayName string       `json:"display_name,omitempty"`
+	Email       string       `json:"email,omitempty"`
+	Role        string       `json:"role,omitempty"`     // operator | admin, that the rules give in the whole cluster
+	Projects    []Membership `json:"projects,omitempty"` // that they give, each project once
+	Token       Token        `json:"token"`
+}
+
+// UserIdentity links an account to who somebody is to a provider, or takes that away,
+// and with it what the provider's rules gave and the tokens that sign-ins through it made.
+type UserIdentity struct {
+	User     string `json:"user"`
+	Provider string `json:"provider"`
+	Subject  string `json:"subject,omitempty"` // "": it is nobody there from now on
 }
 
 // TokenExtend puts off the end of a token that a sign-in made, up to its EndsAt.

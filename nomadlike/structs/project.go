@@ -17,6 +17,10 @@ type Project struct {
 	Admins  []string `json:"admins,omitempty" since:"22"`
 	Viewers []string `json:"viewers,omitempty" since:"22"`
 
+	// Granted are who belongs to it by the rules of providers of sign-ins, beside those
+	// lists. Set by state.Apply of SignIn alone.
+	Granted []Granted `json:"granted,omitempty" since:"28"`
+
 	Weight      float64 `json:"weight,omitempty"` // of fair share; 0 counts as 1
 	Quotas      []Quota `json:"quotas,omitempty"`
 	UrgentLimit *int    `json:"urgent_limit,omitempty"` // urgent jobs queued or running at a time; nil: no limit
@@ -65,27 +69,21 @@ func (p *Project) Gone() bool { return p != nil && p.Archived }
 
 // Closed reports whether only those that the record lists act in the project.
 func (p *Project) Closed() bool {
-	return p != nil && len(p.Members)+len(p.Admins)+len(p.Viewers) > 0
+	return p != nil && len(p.Members)+len(p.Admins)+len(p.Viewers)+len(p.Granted) > 0
 }
 
 // RoleOf is the role of a user in the project, "" for none: the highest of those
-// that the record gives them.
+// that the record gives them, by administrators or by the rules of a provider.
 func (p *Project) RoleOf(user string) string {
-	switch {
-	case p == nil || user == "":
-		return ""
-	case slices.Contains(p.Admins, user):
-		return RoleProjectAdmin
-	case slices.Contains(p.Members, user):
-		return RoleUser
-	case slices.Contains(p.Viewers, user):
-		return RoleViewer
+	given, granted := p.GivenRole(user), p.GrantedRole(user, "")
+	if roleRank(granted) > roleRank(given) {
+		return granted
 	}
-	return ""
+	return given
 }
 
-// WithRole is the record with a user in this role only, "" for in none. The lists
-// are new where they change.
+// WithRole is the record with a user in this role only of what administrators give,
+// "" for in none. The lists are new where they change.
 func (p Project) WithRole(user, role string) Project {
 	for _, list := range []struct {
 		of    string

@@ -22,9 +22,11 @@ type Token struct {
 	Addresses []string `json:"addresses,omitempty" since:"27"` // that requests may come from: addresses and prefixes
 
 	// Of tokens that a sign-in made.
-	Method string   `json:"method,omitempty" since:"25"`  // password; "": somebody made it
+	Method string   `json:"method,omitempty" since:"25"`  // password | ldap | oidc; "": somebody made it
 	From   string   `json:"from,omitempty" since:"25"`    // the address that it was made for
 	EndsAt UnixNano `json:"ends_at,omitempty" since:"25"` // up to when ExpiresAt may be put off
+	// Provider is the one that the sign-in went through; "": none, but a password of the account.
+	Provider string `json:"provider,omitempty" since:"28"`
 }
 
 // Bounds of what a token says that it is good for.

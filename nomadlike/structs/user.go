@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// User is a person's account. Its rights are its role in the whole cluster and
-// its membership in projects, which stands in these (Project.RoleOf); a token
-// that speaks for it may do no more. Written by administrators.
+// User is a person's account. Its rights are its role in the whole cluster
+// (ClusterRole) and its membership in projects, which stands in these
+// (Project.RoleOf); a token that speaks for it may do no more. Written by administrators
+// and by sign-ins through providers.
 type User struct {
 	Name        string   `json:"name"`
 	DisplayName string   `json:"display_name,omitempty"`
@@ -16,6 +17,10 @@ type User struct {
 	SSHKeys     []string `json:"ssh_keys,omitempty"` // public ones, as lines of authorized_keys
 	Role        string   `json:"role,omitempty"`     // operator | admin, of the whole cluster; "": none
 	Project     string   `json:"project,omitempty"`  // that they act in where a request names none; "": the first of theirs by name
+
+	// Identities are who the account is to providers of sign-ins. Set by sign-ins and
+	// by CommandUserIdentity alone.
+	Identities []Identity `json:"identities,omitempty" since:"28"`
 
 	// Disabled accounts may do nothing, and have no tokens.
 	Disabled   bool     `json:"disabled,omitempty"`

@@ -33,8 +33,10 @@ func (e *UnknownFieldError) Error() string {
 // OldestProtocol or one before it.
 func kindSince(kind structs.CommandKind) int {
 	switch {
-	case kind > structs.CommandSecretsReseal:
+	case kind > structs.CommandUserIdentity:
 		return ProtocolVersion // whoever adds a kind says here since when
+	case kind >= structs.CommandSignIn:
+		return ProtocolProviders
 	case kind >= structs.CommandSecretSet:
 		return ProtocolSecrets
 	case kind >= structs.CommandPasswordSet:

@@ -36,7 +36,8 @@ package wire
 //	25  2026-11-27  people sign in with passwords: commands 46 and 47, Token.Method, Token.From, Token.EndsAt, passwords in stored states
 //	26  2026-11-27  secrets of projects and users: commands 48 to 51, Task.Secrets, Server.Secrets, Server.OfferServerKey, secrets and their keys in stored states
 //	27  2026-11-27  tokens of programs are good for some verbs and from some addresses: Token.Verbs, Token.Addresses
-const ProtocolVersion = 27
+//	28  2026-11-27  people sign in through directories and other providers: commands 52 and 53, User.Identities, Project.Granted, Token.Provider
+const ProtocolVersion = 28
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -63,4 +64,5 @@ const (
 	ProtocolProjects     = 24 // CommandProjectArchive, Project.Ceilings, Project.BoundsBy
 	ProtocolSignIn       = 25 // CommandPasswordSet, CommandTokenExtend, Token.Method
 	ProtocolSecrets      = 26 // CommandSecretSet to CommandSecretsReseal, RestSecret, Task.Secrets, Server.Secrets, Server.OfferServerKey
+	ProtocolProviders    = 28 // CommandSignIn, CommandUserIdentity, User.Identities, Project.Granted, Token.Provider
 )

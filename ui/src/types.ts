@@ -755,6 +755,12 @@ export interface GaugeHistory {
   values: (number | null)[] | null
 }
 
+export interface Granted {
+  provider: string
+  role: string
+  user: string
+}
+
 export interface Hang {
   action?: string
   factor?: number
@@ -806,6 +812,19 @@ export interface Hook {
   command: string
   timeout?: string
   when: string
+}
+
+export interface Identity {
+  linked_by?: string
+  provider: string
+  role?: string
+  seen_at?: string
+  subject: string
+}
+
+export interface IdentityRequest {
+  provider: string
+  subject?: string
 }
 
 export interface IdleUse {
@@ -1229,9 +1248,20 @@ export interface LogPolicy {
   files?: number
 }
 
+export interface LoginProvider {
+  caption?: string
+  kind: string
+  name: string
+}
+
+export interface LoginProviders {
+  providers: LoginProvider[] | null
+}
+
 export interface LoginRequest {
   new_password?: string
   password: string
+  provider?: string
   user: string
 }
 
@@ -1803,6 +1833,7 @@ export interface Project {
   create_index?: number
   defaults?: TaskDefaults
   description?: string
+  granted?: Granted[]
   job_defaults?: JobDefaults
   members?: string[]
   modify_index?: number
@@ -2157,6 +2188,7 @@ export interface SessionRequest {
   code?: string
   new_password?: string
   password?: string
+  provider?: string
   token?: string
   user?: string
 }
@@ -2351,6 +2383,7 @@ export interface Token {
   modify_index: number
   name?: string
   project?: string
+  provider?: string
   role: string
   user?: string
   verbs?: string[]
@@ -2401,6 +2434,7 @@ export interface User {
   disabled_by?: string
   display_name?: string
   email?: string
+  identities?: Identity[]
   language?: string
   modify_index?: number
   name: string

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -254,6 +255,7 @@ func (t *trail) record(id string, status int) audit.Record {
 	}
 	if t.request != nil {
 		r.Actor, r.Object = actorOf(&t.request.Caller), t.object()
+		r.Actor.Method = cmp.Or(t.request.Through, r.Actor.Method)
 	}
 	r.Outcome, r.Reason = t.outcome(status)
 	return r

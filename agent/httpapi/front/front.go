@@ -51,7 +51,10 @@ type Request struct {
 	Verb   auth.Verb      // what it was judged for: the route's, or a narrower one that the finder chose
 	ID     string         // the full id behind {id}
 	Rests  []structs.Rest // records that the decision to allow it rests on
-	Writer http.ResponseWriter
+	// Through is how a sign-in proves who it is, for the record: KIND:PROVIDER, "" for
+	// what Caller tells.
+	Through string
+	Writer  http.ResponseWriter
 
 	unhealthy bool   // the answer says by its status that the agent is unhealthy
 	trail     *trail // nil: nothing is recorded here

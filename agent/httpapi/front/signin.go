@@ -341,7 +341,7 @@ func (f *Front) signIn(r *Request, asked *api.SessionRequest) (*api.Session, err
 		return nil, structs.NewError(structs.CodeInvalid, "agent.sign_in_both")
 	case asked.User != "" && f.signer != nil:
 		var err error
-		if secret, err = f.signer.SignIn(r, &api.LoginRequest{User: asked.User, Password: asked.Password, NewPassword: asked.NewPassword}); err != nil {
+		if secret, err = f.signer.SignIn(r, &api.LoginRequest{User: asked.User, Password: asked.Password, NewPassword: asked.NewPassword, Provider: asked.Provider}); err != nil {
 			return nil, err
 		}
 	case asked.Code != "":
