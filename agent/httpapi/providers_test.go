@@ -129,7 +129,7 @@ func TestNamesOfDirectoriesAreNoAccounts(t *testing.T) {
 	}{
 		"by the account itself":   {h.as(structs.RoleAccount, "", "li"), api.IdentityRequest{Provider: "company", Subject: "u-9"}, "auth.forbidden.role"},
 		"to a provider of no one": {h.admin, api.IdentityRequest{Provider: "nowhere", Subject: "u-9"}, "auth.provider_unknown"},
-		"to a subject of lines":   {h.admin, api.IdentityRequest{Provider: "company", Subject: "u\n9"}, "identity.subject"},
+		"to a subject of lines":   {h.admin, api.IdentityRequest{Provider: "company", Subject: "u\n9"}, "user.subject"},
 		"that is not there, away": {h.admin, api.IdentityRequest{Provider: "company"}, "state.identity_unknown"},
 	} {
 		_, err := c.by.SetIdentity(t.Context(), "li", c.body)

@@ -76,7 +76,7 @@ var (
 )
 
 func loginRoutes() []Route {
-	return []Route{LoginCreate.route, LoginList.route, UsersIdentity.route, TokensExtend.route, UsersPassword.route}
+	return []Route{LoginCreate.route, LoginList.route, TokensExtend.route, UsersPassword.route}
 }
 
 // LoginProviders lists what one may sign in through; it needs no token.

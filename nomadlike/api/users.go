@@ -85,6 +85,7 @@ func userRoutes() []Route {
 		UsersRead.route,
 		UsersPut.route,
 		UsersState.route,
+		UsersIdentity.route,
 		UsersDelete.route,
 		ProjectsMember.route,
 	}

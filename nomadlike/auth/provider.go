@@ -18,8 +18,8 @@ type External struct {
 	Groups      []string // that the rules are about, as the provider spells them
 }
 
-// Rule gives whoever belongs to a group of a provider a role: in a project, or in the
-// whole cluster.
+// Rule is the role that whoever belongs to a group of a provider has: in a project, or
+// in the whole cluster.
 type Rule struct {
 	Group   string // compared byte by byte, but see Fold
 	Project string

@@ -36,7 +36,7 @@ const (
 // reason, or "" when it may.
 func SubjectProblem(subject string) string {
 	if subject == "" || !PlainText(subject, SubjectMax) {
-		return "identity.subject"
+		return "user.subject"
 	}
 	return ""
 }
