@@ -136,6 +136,7 @@ func walkPlacement(v visitor, p *structs.Placement) {
 func walkTask(v visitor, t *structs.Task) {
 	v.argument("driver", text(&t.Driver))
 	v.argument("image", text(&t.Image))
+	v.argument("image_credentials", secretAlone(&t.Secrets))
 	v.argument("pull", text(&t.Pull))
 	v.argument("command", text(&t.Command))
 	v.argument("arguments", text(&t.Arguments))

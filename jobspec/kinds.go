@@ -21,6 +21,7 @@ const (
 	kindSpan     kind = "span"
 	kindWords    kind = "words"
 	kindTable    kind = "table"
+	kindSecret   kind = "secret"
 )
 
 // value is how the value of one argument is read from a file and written into

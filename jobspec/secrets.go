@@ -43,11 +43,42 @@ func secretFiles(uses *[]structs.SecretUse) value {
 		write: func(w writer, name string) {
 			var names []string
 			for _, use := range *uses {
-				if use.Var == "" {
+				if use.Var == "" && !use.Image {
 					names = append(names, use.Name)
 				}
 			}
 			w.words(name, names)
+		},
+	}
+}
+
+// secretAlone is one secret that is the whole value of an argument: the credentials of
+// the image's registry.
+func secretAlone(uses *[]structs.SecretUse) value {
+	return value{
+		kind: kindSecret, to: []any{uses},
+		read: func(r *reader, name string) {
+			attribute := r.attribute(name, r.field(name))
+			if attribute == nil {
+				return
+			}
+			call, ok := inParentheses(attribute.Expr).(*hclsyntax.FunctionCallExpr)
+			if !ok || call.Name != functionSecret {
+				r.wrong(name, attribute.Expr.Range(), "jobspec.want_secret", "jobspec.want_secret.hint", "name", name)
+				return
+			}
+			if of, ok := r.p.secretNamed(call); ok {
+				*uses = append(*uses, structs.SecretUse{Name: of, Image: true})
+			} else {
+				r.p.spoil(r.field(name))
+			}
+		},
+		write: func(w writer, name string) {
+			for _, use := range *uses {
+				if use.Image {
+					w.to.Body().SetAttributeRaw(name, secretTokens(use.Name))
+				}
+			}
 		},
 	}
 }

@@ -112,8 +112,8 @@ func (f *fill) argument(_ string, v value) {
 	case *[]string:
 		*to = []string{word, word + "b"}
 	case *[]structs.SecretUse:
-		if len(*to) == 0 { // env comes before secrets
-			*to = []structs.SecretUse{{Name: word, Var: "K1"}, {Name: "other", Var: "K2"}, {Name: word}}
+		if len(*to) == 0 { // image_credentials comes before env, and env before secrets
+			*to = []structs.SecretUse{{Name: word, Image: true}, {Name: word, Var: "K1"}, {Name: "other", Var: "K2"}, {Name: word}}
 		}
 	case *map[string]string:
 		*to = map[string]string{word: "x", "k": word}

@@ -130,12 +130,16 @@ func (w writer) environment(name string, table map[string]string, uses []structs
 	values := valueTokens(table)
 	for _, use := range uses {
 		if use.Var != "" {
-			values[use.Var] = hclwrite.TokensForFunctionCall(functionSecret, hclwrite.TokensForValue(cty.StringVal(use.Name)))
+			values[use.Var] = secretTokens(use.Name)
 		}
 	}
 	if len(values) > 0 {
 		w.to.Body().SetAttributeRaw(name, objectTokens(values))
 	}
+}
+
+func secretTokens(name string) hclwrite.Tokens {
+	return hclwrite.TokensForFunctionCall(functionSecret, hclwrite.TokensForValue(cty.StringVal(name)))
 }
 
 func tableTokens(table map[string]string) hclwrite.Tokens { return objectTokens(valueTokens(table)) }

@@ -77,17 +77,18 @@ job "resnet50" {
     }
   }
   task {
-    driver    = "docker"
-    image     = "pytorch:2.4"
-    pull      = "always"
-    command   = "python3 train.py --epochs 90"
-    arguments = "--log-interval 50"
-    dir       = "/workspace"
-    user      = "vision-train"
-    env       = { WANDB_API_KEY = secret("wandb") }
-    secrets   = ["id_ed25519"]
-    ulimits   = { memlock = "unlimited" }
-    options   = { ipc = "host" }
+    driver            = "docker"
+    image             = "pytorch:2.4"
+    image_credentials = secret("registry")
+    pull              = "always"
+    command           = "python3 train.py --epochs 90"
+    arguments         = "--log-interval 50"
+    dir               = "/workspace"
+    user              = "vision-train"
+    env               = { WANDB_API_KEY = secret("wandb") }
+    secrets           = ["id_ed25519"]
+    ulimits           = { memlock = "unlimited" }
+    options           = { ipc = "host" }
     hook "prestart" {
       command = "sh check.sh"
       timeout = "2m"

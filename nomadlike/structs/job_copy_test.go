@@ -38,7 +38,7 @@ func fullJob() *Job {
 			Driver: DriverDocker, Image: "nv-pytorch:21.05-py3", Pull: PullMissing, Command: "python train.py", Arguments: "--epochs 3", Dir: "/workspace",
 			Env: map[string]string{"LR": "0.1"}, User: "li", Hooks: []Hook{{When: "prestart", Command: "true", Timeout: Duration(time.Minute)}},
 			Logs: &LogPolicy{FileSizeMax: MiB, Files: 3}, Ulimits: map[string]string{"memlock": "unlimited"}, Options: map[string]string{"ipc": "host"},
-			Secrets: []SecretUse{{Name: "wandb", Var: "WANDB_API_KEY", User: "li"}},
+			Secrets: []SecretUse{{Name: "wandb", Var: "WANDB_API_KEY", Image: true, User: "li"}},
 		},
 		Algorithms: []DataRef{reference}, Datasets: []DataRef{reference}, Models: []DataRef{reference}, Volumes: []DataRef{reference},
 		Mounts: []Mount{{Target: "/mnt/a", Source: "/nas/a", ReadOnly: true, Storage: "nas"}}, Output: "models/run7", OutputStorage: "nas",

@@ -18,7 +18,7 @@ func (j *Job) WithoutEnvironment() *Job {
 	hidden.Source = ""
 	hidden.Task.Env = hiddenValues(hidden.Task.Env)
 	for i := range hidden.Task.Secrets {
-		hidden.Task.Secrets[i] = SecretUse{Name: Hidden, Var: hidden.Task.Secrets[i].Var}
+		hidden.Task.Secrets[i] = SecretUse{Name: Hidden, Var: hidden.Task.Secrets[i].Var, Image: hidden.Task.Secrets[i].Image}
 	}
 	if hidden.Batch != nil {
 		for i := range hidden.Batch.Subtasks {

@@ -21,10 +21,15 @@ func (v *validator) secrets(t *Task) {
 			continue
 		}
 		key := SecretUse{Name: use.Name}
-		if use.Var != "" {
+		switch {
+		case use.Image:
+			key = SecretUse{Image: true}
+		case use.Var != "":
 			key = SecretUse{Var: use.Var}
 		}
 		switch {
+		case use.Image && (use.Var != "" || t.Driver != DriverDocker || t.Image == ""):
+			v.add(path, "job.image_credentials_unused", "job.image_credentials_unused.hint")
 		case seen[key]:
 			v.add(path, "job.duplicate", "", "value", use.Name)
 		case use.Var == "":
@@ -42,7 +47,10 @@ func (v *validator) secrets(t *Task) {
 
 // Path is where the job file names the secret.
 func (u SecretUse) Path() string {
-	if u.Var != "" {
+	switch {
+	case u.Image:
+		return "task.image_credentials"
+	case u.Var != "":
 		return KeyedPath("task.env", u.Var)
 	}
 	return "task.secrets"

@@ -86,11 +86,14 @@ func SecretNameProblem(name string) string {
 	return ""
 }
 
-// SecretUse is one secret that a task is given: as a variable of its environment, or
-// as a file of its secrets directory. The job file says it as secret("NAME").
+// SecretUse is one secret of a job: its task is given it as a variable of its
+// environment, or as a file of its secrets directory; or the node signs in with it to
+// the registry of the task's image, and the task does not get it. The job file says it
+// as secret("NAME").
 type SecretUse struct {
-	Name string `json:"name"`
-	Var  string `json:"var,omitempty"` // the variable; "" for a file called Name
+	Name  string `json:"name"`
+	Var   string `json:"var,omitempty"`              // the variable; "" for a file called Name, and for Image
+	Image bool   `json:"image,omitempty" since:"29"` // image_credentials
 	// User is whose own secret it is, "" for the project's. Set at admission: the
 	// submitter's own where there is one of that name, else the project's.
 	User string `json:"user,omitempty"`

@@ -37,7 +37,8 @@ package wire
 //	26  2026-11-27  secrets of projects and users: commands 48 to 51, Task.Secrets, Server.Secrets, Server.OfferServerKey, secrets and their keys in stored states
 //	27  2026-11-27  tokens of programs are good for some verbs and from some addresses: Token.Verbs, Token.Addresses
 //	28  2026-11-27  people sign in through directories and other providers: commands 52 and 53, User.Identities, Project.Granted, Token.Provider
-const ProtocolVersion = 28
+//	29  2026-11-27  images of registries that a secret signs in to: SecretUse.Image
+const ProtocolVersion = 29
 
 // The first versions that know what must not be proposed to older servers.
 const (

@@ -23,12 +23,14 @@ type imageStore struct {
 	host   *host
 	uses   *useLog // when images were used last
 	pulls  pulls
+	proofs proofs // of who may have private images
 	log    *slog.Logger
 }
 
 // prepare finds the image or pulls it, as the job asks. One image is pulled
-// once at a time.
-func (s *imageStore) prepare(ctx context.Context, wanted *driver.Container, report func(driver.Progress)) (image, driver.Prepared, error) {
+// once at a time. An image that came with the credentials of a job is not there for
+// others until the registry has let them have it, too.
+func (s *imageStore) prepare(ctx context.Context, wanted *driver.Container, secret []byte, report func(driver.Progress)) (image, driver.Prepared, error) {
 	ref, err := parseRef(wanted.Image)
 	if err != nil {
 		return image{}, driver.Prepared{}, err
@@ -36,12 +38,19 @@ func (s *imageStore) prepare(ctx context.Context, wanted *driver.Container, repo
 	if only := s.config.Policy.RegistriesOnly; len(only) > 0 && ref.id == "" && !slices.Contains(only, ref.domain) {
 		return image{}, driver.Prepared{}, structs.NewError(structs.CodeForbidden, "docker.registry_refused", "registry", ref.domain, "image", wanted.Image)
 	}
+	login, err := loginOf(secret, ref.domain)
+	if err != nil {
+		return image{}, driver.Prepared{}, structs.NewError(structs.CodeInvalid, "docker.image_credentials", "registry", ref.domain).Because(err)
+	}
 	prepared := driver.Prepared{Image: wanted.Image}
 	if wanted.Pull != driver.PullAlways || ref.id != "" {
 		found, err := s.engine.image(ctx, ref.String())
 		switch {
-		case err == nil:
+		case err == nil && s.mayUse(found.ID, login):
 			return s.use(ref, found, prepared)
+		case err == nil && (wanted.Pull == driver.PullNever || ref.id != ""):
+			return image{}, driver.Prepared{}, structs.NewError(structs.CodeForbidden, "docker.image_private", "image", wanted.Image)
+		case err == nil: // the registry says whether this one may have it
 		case !errors.Is(err, errNotFound):
 			return image{}, driver.Prepared{}, engineError(err)
 		case wanted.Pull == driver.PullNever || ref.id != "":
@@ -54,12 +63,12 @@ func (s *imageStore) prepare(ctx context.Context, wanted *driver.Container, repo
 	}
 	defer release()
 	if wanted.Pull != driver.PullAlways {
-		if found, err := s.engine.image(ctx, ref.String()); err == nil {
+		if found, err := s.engine.image(ctx, ref.String()); err == nil && s.mayUse(found.ID, login) {
 			return s.use(ref, found, prepared) // somebody else has pulled it meanwhile
 		}
 	}
 	before, _ := s.engine.image(ctx, ref.String())
-	if err := s.pull(ctx, ref, wanted.Image, report); err != nil {
+	if err := s.pull(ctx, ref, wanted.Image, login, report); err != nil {
 		return image{}, driver.Prepared{}, err
 	}
 	found, err := s.engine.image(ctx, ref.String())
@@ -67,10 +76,18 @@ func (s *imageStore) prepare(ctx context.Context, wanted *driver.Container, repo
 		return image{}, driver.Prepared{}, engineError(err)
 	}
 	prepared.Pulled = found.ID != before.ID
-	if prepared.Pulled {
-		s.uses.pulled(found.ID)
+	s.uses.pulled(found.ID, prepared.Pulled, login != nil)
+	if login != nil {
+		s.proofs.add(found.ID, login)
 	}
 	return s.use(ref, found, prepared)
+}
+
+// mayUse reports whether a task may run on an image that is here without asking the
+// registry: everybody may where it did not come by a job's credentials, and whoever has
+// the same as once opened it.
+func (s *imageStore) mayUse(id string, login *credentials) bool {
+	return !s.uses.get(id).Private || login != nil && s.proofs.has(id, login)
 }
 
 // use notes that a task is about to run on an image.
@@ -82,12 +99,13 @@ func (s *imageStore) use(ref imageRef, found image, prepared driver.Prepared) (i
 	return found, prepared, nil
 }
 
-// pull fetches an image and says in the words of the catalogue what went
-// wrong.
-func (s *imageStore) pull(ctx context.Context, ref imageRef, name string, report func(driver.Progress)) error {
-	login, err := s.config.credentials(ref.domain)
-	if err != nil {
-		return structs.NewError(structs.CodeInternal, "docker.credentials_broken", "registry", ref.domain, "cause", err)
+// pull fetches an image, with the job's credentials or else the node's, and says in
+// the words of the catalogue what went wrong.
+func (s *imageStore) pull(ctx context.Context, ref imageRef, name string, login *credentials, report func(driver.Progress)) (err error) {
+	if login == nil {
+		if login, err = s.config.credentials(ref.domain); err != nil {
+			return structs.NewError(structs.CodeInternal, "docker.credentials_broken", "registry", ref.domain, "cause", err)
+		}
 	}
 	report(driver.Progress{Step: "resolve", Item: name})
 	progress := newPullProgress(name)

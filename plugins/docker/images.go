@@ -86,7 +86,7 @@ func (d *Driver) Prepare(ctx context.Context, spec driver.TaskSpec, report func(
 	if err := d.host.learn(ctx); err != nil {
 		return driver.Prepared{}, engineError(err)
 	}
-	_, prepared, err := d.images.prepare(ctx, spec.Container, report)
+	_, prepared, err := d.images.prepare(ctx, spec.Container, spec.ImageCredentials, report)
 	return prepared, err
 }
 

@@ -33,7 +33,7 @@ func (s *starter) launch(ctx context.Context, t *task, spec *driver.TaskSpec, le
 	if err := s.host.learn(ctx); err != nil {
 		return engineError(err)
 	}
-	image, prepared, err := s.images.prepare(ctx, spec.Container, func(driver.Progress) {})
+	image, prepared, err := s.images.prepare(ctx, spec.Container, spec.ImageCredentials, func(driver.Progress) {})
 	if err != nil {
 		return err
 	}

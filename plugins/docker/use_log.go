@@ -23,6 +23,9 @@ type useLog struct {
 type imageUse struct {
 	LastUse time.Time `json:"last_use"`
 	Pulled  bool      `json:"pulled,omitempty"`
+	// Private: it came with the credentials of a job alone, so the registry is asked
+	// whether others may have it.
+	Private bool `json:"private,omitempty"`
 }
 
 func openUseLog(path string) (*useLog, error) {
@@ -41,11 +44,19 @@ func openUseLog(path string) (*useLog, error) {
 	return l, nil
 }
 
-func (l *useLog) pulled(id string) {
+// pulled notes that an image came from its registry: with the credentials of a job, or
+// without, which everybody on the node could have done.
+func (l *useLog) pulled(id string, isNew, byJob bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	use := l.mu.images[id]
-	use.Pulled = true
+	use, known := l.mu.images[id]
+	use.Pulled = use.Pulled || isNew
+	switch {
+	case !byJob:
+		use.Private = false
+	case isNew && !known:
+		use.Private = true
+	}
 	l.mu.images[id] = use
 }
 

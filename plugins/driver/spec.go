@@ -72,6 +72,10 @@ type TaskSpec struct {
 	// Mask are texts that the driver does not let into logs: see tasklog.Masker. They
 	// are in no record and go to the drivers of this program alone.
 	Mask []structs.Mask `json:"-"`
+	// ImageCredentials sign in to the registry of the container's image, instead of
+	// what the node has for it: USER:PASSWORD, or what docker login writes. They are in
+	// no record and go to the drivers of this program alone.
+	ImageCredentials []byte `json:"-"`
 	// Secrets are the secrets that the task is given; their values are in Env of a
 	// spec that is started, and in no record of one.
 	Secrets []structs.SecretUse `json:"secrets,omitempty"`

@@ -2122,6 +2122,7 @@ export interface SecretRequest {
 }
 
 export interface SecretUse {
+  image?: boolean
   name: string
   user?: string
   var?: string

@@ -6,6 +6,7 @@ job "train-${secret("wandb")}" {
   description = "with ${secret("wandb")}"
   meta        = { token = secret("wandb") }
   task {
+    image_credentials = "li:hunter2"
     command = "curl -H ${secret("wandb")}"
     env = {
       GOOD   = secret("wandb")

@@ -221,6 +221,7 @@ func (r *Preparer) fill(ctx context.Context, p *Prepared, a *structs.Assignment,
 	}
 	space.rewrite(&l)
 	p.Spec = r.taskSpec(a, &l, owner)
+	p.Spec.ImageCredentials = secrets.ImageCredentials(given)
 	if secretsDir != "" {
 		shown := driver.Mount{HostPath: secretsDir, TaskPath: node.SecretsDir, ReadOnly: true}
 		p.Spec.Reservations = append(p.Spec.Reservations, driver.Reservation{Mounts: []driver.Mount{shown}})

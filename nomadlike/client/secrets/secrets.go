@@ -125,6 +125,17 @@ func (k *Keeper) Added(ctx context.Context, allocID string, uses []structs.Secre
 	return append(append([]string(nil), env...), Env(values)...)
 }
 
+// ImageCredentials is the secret with which the node signs in to the registry of the
+// task's image; nil without one.
+func ImageCredentials(values []structs.SecretValue) []byte {
+	for i := range values {
+		if values[i].Use.Image {
+			return values[i].Value
+		}
+	}
+	return nil
+}
+
 // Masks lists what of an allocation's secrets is masked; nothing where they are not to
 // be had, since then nobody was given them here.
 func (k *Keeper) Masks(ctx context.Context, allocID string, uses []structs.SecretUse) []structs.Mask {
@@ -153,6 +164,9 @@ func Env(values []structs.SecretValue) []string {
 func Masks(values []structs.SecretValue) []structs.Mask {
 	var masks []structs.Mask
 	for i := range values {
+		if values[i].Use.Image {
+			continue // the task does not have it
+		}
 		for _, part := range structs.Maskable(values[i].Value) {
 			masks = append(masks, structs.Mask{Name: values[i].Use.Name, Text: part})
 		}
@@ -166,7 +180,7 @@ func Masks(values []structs.SecretValue) []structs.Mask {
 func (k *Keeper) Files(allocID string, values []structs.SecretValue, own func(path string) error, container bool) (dir string, err error) {
 	dirMode, mode := fs.FileMode(0o500), fs.FileMode(0o400)
 	for i := range values {
-		if values[i].Use.Var != "" {
+		if values[i].Use.Var != "" || values[i].Use.Image {
 			continue
 		}
 		if dir == "" {
