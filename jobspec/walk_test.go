@@ -24,7 +24,7 @@ func notWritten() map[string]string {
 		"Job.Resources.RDMAByNodes": admission, "Job.Resources.LastDevices": admission,
 		"Pool.CreateIndex": state, "Pool.ModifyIndex": state, "Project.CreateIndex": state, "Project.ModifyIndex": state,
 		"Project.BoundsBy": admission, "Project.BoundsAt": admission,
-		"Project.Granted": state,
+		"Project.Granted":  state,
 		"Project.Archived": state, "Project.ArchivedBy": state, "Project.ArchivedAt": state,
 	}
 }
