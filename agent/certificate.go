@@ -189,7 +189,7 @@ func (c *certificates) lapsed(held *auth.Credentials, err error) {
 		"cure", messages.Textf(messages.English, "agent.certificate_expired.hint"))
 	status := "STATUS=" + messages.Textf(messages.English, "agent.certificate_expired", "at", held.ExpiresAt().UTC().Format(time.RFC3339)) +
 		fmt.Sprintf("\nEXTEND_TIMEOUT_USEC=%d", (2*lapseRetryMax).Microseconds())
-	if err := notify(context.Background(), c.getenv, status); err != nil {
+	if err := tellManager(context.Background(), c.getenv, status); err != nil {
 		c.log.Debug("service manager was not told", logkey.Error, err)
 	}
 }

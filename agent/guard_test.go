@@ -197,6 +197,8 @@ func changes() map[string]any {
 		"users.password":       api.PasswordRequest{Reset: true},
 		"secrets.set":          api.SecretRequest{Value: structs.SecretBytes("a value of some length")},
 		"secrets.delete":       nil,
+		"notify.put":           api.NotifyRequest{On: []structs.NotifyRule{{Kind: structs.NotifyFailed, Channels: []string{structs.ChannelBell}}}},
+		"notifications.seen":   api.NotificationsSeen{Through: 1},
 		"projects.delete":      nil,
 		"jobs.submit":          api.JobRequest{HCL: sleeper("fresh", "one", "none")},
 		"jobs.stop":            api.JobStopRequest{},
@@ -237,6 +239,8 @@ var noEntry = map[string]string{
 	"login.create": "rests on the account and its password: see TestSigningInIsComparedInTheLog", "tokens.extend": "needs a token that a sign-in made; its entry goes by propose like the others",
 	"tokens.bootstrap": "the log compares the setup secret", "agent.join": "the log takes the use of the join token", "agent.renew": "a certificate, by the proof of a key: see TestRenewalWhileRemoved",
 	"servers.join": "gossip", "operator.raft_remove_peer": "the log's own configuration", "operator.raft_add_peer": "needs a removed server; its entry goes by propose like the others",
+	"notify.channel_put": "needs a host that is allowed; its entries go by propose like the others", "notify.channel_delete": "needs a channel; its entries go by propose like the others",
+	"notify.channel_test":       "sends a message, and changes nothing",
 	"operator.snapshot_restore": "replaces the state", "operator.secrets_rotate": "no value changes, and who may do what does not either",
 }
 

@@ -107,9 +107,9 @@ func parseLevel(text string) slog.Level {
 	return level
 }
 
-// notify tells the service manager how the agent is, when there is one. The
+// tellManager tells the service manager how the agent is, when there is one. The
 // address comes from NOTIFY_SOCKET; "@" begins an abstract one.
-func notify(ctx context.Context, getenv func(string) string, state string) error {
+func tellManager(ctx context.Context, getenv func(string) string, state string) error {
 	path := getenv("NOTIFY_SOCKET")
 	if path == "" {
 		return nil

@@ -185,7 +185,7 @@ func TestServiceManagerIsTold(t *testing.T) {
 	}
 	defer conn.Close()
 	getenv := func(name string) string { return map[string]string{"NOTIFY_SOCKET": path}[name] }
-	if err := notify(t.Context(), getenv, readyState()); err != nil {
+	if err := tellManager(t.Context(), getenv, readyState()); err != nil {
 		t.Fatal(err)
 	}
 	buffer := make([]byte, 100)
@@ -193,7 +193,7 @@ func TestServiceManagerIsTold(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(buffer[:n]), "READY=1\nMAINPID=") {
 		t.Errorf("%q %v", buffer[:n], err)
 	}
-	if err := notify(t.Context(), func(string) string { return "" }, "READY=1"); err != nil {
+	if err := tellManager(t.Context(), func(string) string { return "" }, "READY=1"); err != nil {
 		t.Errorf("without a manager: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -60,6 +61,10 @@ type Options struct {
 	now        func() time.Time // the clock of certificates, for tests; time.Now
 	renewLook  time.Duration    // for tests; renewLook
 	foundLook  time.Duration    // for tests; foundLook
+
+	// reaches lets messages be sent to an address in any case, for tests, whose servers
+	// are on this machine; nil: to none.
+	reaches func(netip.AddrPort) bool
 
 	// freeBytes returns the free space of a server's directory, for tests; nil asks
 	// the file system.
@@ -138,6 +143,7 @@ type Agent struct {
 	journal  *journal.Journal // of who did what
 	copies   *auditCopies
 	vault    *vault // of secrets
+	notifier *notifier
 }
 
 // Run runs an agent until ctx ends or it fails, and stops it in order.
@@ -148,7 +154,7 @@ func Run(ctx context.Context, config config.Config, options Options) error {
 	}
 	err = agent.wait(ctx)
 	agent.log.Info("stopping")
-	if notifyErr := notify(context.WithoutCancel(ctx), agent.options.Getenv, "STOPPING=1"); notifyErr != nil {
+	if notifyErr := tellManager(context.WithoutCancel(ctx), agent.options.Getenv, "STOPPING=1"); notifyErr != nil {
 		agent.log.Warn("service manager was not told", logkey.Error, notifyErr)
 	}
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
@@ -172,7 +178,7 @@ func (a *Agent) wait(ctx context.Context) error {
 			return err
 		case <-ready:
 			ready = nil
-			if err := notify(ctx, a.options.Getenv, readyState()); err != nil {
+			if err := tellManager(ctx, a.options.Getenv, readyState()); err != nil {
 				a.log.Warn("service manager was not told", logkey.Error, err)
 			}
 			a.announce()
@@ -439,6 +445,9 @@ func (a *Agent) openServer(context.Context) error {
 	a.keyring.registerCA()
 	a.copies.register(a.rpc)
 	if a.vault, err = openVault(a); err != nil {
+		return err
+	}
+	if a.notifier, err = openNotifier(a); err != nil {
 		return err
 	}
 	a.copies.follow()

@@ -20,6 +20,7 @@ type ServerBlock struct {
 	JobsSizeMax     *string
 	Backup          *BackupBlock
 	Audit           *AuditBlock
+	Notify          *NotifyBlock
 }
 
 // Server is the part of a server.
@@ -32,6 +33,7 @@ type Server struct {
 	JobBytesMax     int64         // of the specifications of all jobs that have not ended; 0: any
 	Backup          Backup
 	Audit           Audit
+	Notify          Notify
 	ForgetNodes     time.Duration // how long a node is down before it is forgotten; 0: never
 }
 
@@ -54,6 +56,7 @@ func walkServer(v visitor, b *ServerBlock, c *Config) {
 	there := b.Backup != nil
 	one(v, "backup", &b.Backup, func(v visitor, b *BackupBlock) { walkBackup(v, b, &s.Backup, there) })
 	one(v, "audit", &b.Audit, func(v visitor, b *AuditBlock) { walkAudit(v, b, &s.Audit) })
+	one(v, "notify", &b.Notify, func(v visitor, b *NotifyBlock) { walkNotify(v, b, &s.Notify) })
 	v.setting("bootstrap_expect", number(&b.BootstrapExpect, &s.BootstrapExpect, 1).from(1, bootstrapExpectMax).refused("agent.config.expect").
 		onFlag("bootstrap-expect", "cli.flag.bootstrap_expect"))
 	v.setting("renew_grace", span(&b.LapseGrace, &s.LapseGrace, auth.LapseGraceDefault))

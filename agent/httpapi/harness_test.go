@@ -54,7 +54,7 @@ func newHarness(t *testing.T, providers ...Provider) *harness {
 		},
 		Replica: replica, Store: replica.Store(), Now: replica.Now, Rand: rand.Reader,
 		PasswordCost: auth.Cost{Time: 1, Memory: 64, Threads: 1}, Providers: providers,
-		Members:      h.members, Servers: h.members, Authority: signer{}, Keys: keyless{}, Vault: &fakeVault{h: h},
+		Members: h.members, Servers: h.members, Authority: signer{}, Keys: keyless{}, Vault: &fakeVault{h: h}, Tell: &fakeTell{},
 		Leads: func() bool { return true }, Leader: func() string { return "" }, Full: func() bool { return false }, Hears: func(string) bool { return false },
 		Self:         func() api.AgentSelf { return api.AgentSelf{ID: h.members.ID} },
 		Health:       func() api.Health { return api.Health{Healthy: true} },

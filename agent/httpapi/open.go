@@ -34,6 +34,7 @@ type Config struct {
 	Authority Authority
 	Keys      Keys
 	Vault     Vault
+	Tell      Tell
 	Audit     AuditRecord
 
 	Addr       string          // host:port of this agent
@@ -107,6 +108,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		tally:       tallyHandlers{core: all},
 		login:       newLoginHandlers(all, c),
 		secrets:     &secretHandlers{core: all, vault: c.Vault, members: c.Members, rotating: make(chan struct{}, 1)},
+		notify:      notifyHandlers{core: all, vault: c.Vault, members: c.Members, tell: c.Tell, rand: c.Rand},
 		tokens:      tokenHandlers{core: all, setup: c.Replica, rand: c.Rand, done: c.Authority.SetupDone},
 		shares:      shareHandlers{core: all, rand: c.Rand},
 		joinTokens:  joinTokenHandlers{core: all, rand: c.Rand, addr: c.Addr, ca: func() string { return c.Keys.CurrentKey(structs.KeyCA) }},

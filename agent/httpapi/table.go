@@ -26,6 +26,7 @@ type endpoints struct {
 	tally       tallyHandlers
 	login       *loginHandlers
 	secrets     *secretHandlers
+	notify      notifyHandlers
 	tokens      tokenHandlers
 	shares      shareHandlers
 	joinTokens  joinTokenHandlers
@@ -111,6 +112,13 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.Read(t, api.SecretsList, e.secrets.list)
 	front.WriteOf(secrets, api.SecretsSet, e.secrets.set)
 	front.ReadOf(secrets, api.SecretsDelete, e.secrets.delete)
+	front.ReadOf(caller, api.NotifyRead, e.notify.read)
+	front.WriteOf(caller, api.NotifyPut, e.notify.put)
+	front.WriteOf(caller, api.NotifyChannelPut, e.notify.putChannel)
+	front.ReadOf(caller, api.NotifyChannelDelete, e.notify.deleteChannel)
+	front.ReadOf(caller, api.NotifyChannelTest, e.notify.testChannel)
+	front.ReadOf(caller, api.NotificationsList, e.notify.list)
+	front.WriteOf(caller, api.NotificationsSee, e.notify.see)
 	front.Read(t, api.OperatorSecrets, e.secrets.keys)
 	front.Read(leader, api.OperatorSecretsRotate, e.secrets.rotate)
 	front.Read(t, api.QueueRead, e.queue.read)

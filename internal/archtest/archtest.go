@@ -44,6 +44,7 @@ func House() []Room {
 		{"plugins/ascend/...", 3},
 		{"plugins/cambricon/...", 3},
 		{"nomadlike/gossip", 3},
+		{"nomadlike/notify/...", 3},
 		{"nomadlike/rpc", 3},
 		{"nomadlike/api", 3},
 		{"nomadlike/server", 4},
@@ -67,7 +68,7 @@ type Ban struct {
 func Bans() []Ban {
 	pure := []string{
 		"nomadlike/structs", "nomadlike/structs/capacity", "nomadlike/scheduler", "nomadlike/launch", "nomadlike/predict", "nomadlike/load", "nomadlike/placement", "nomadlike/placement/feasible",
-		"nomadlike/forecast", "nomadlike/faults", "nomadlike/state", "nomadlike/auth", "nomadlike/audit",
+		"nomadlike/forecast", "nomadlike/faults", "nomadlike/state", "nomadlike/auth", "nomadlike/audit", "nomadlike/notify",
 	}
 	return []Ban{
 		{

@@ -16,6 +16,7 @@ const (
 	VerbLogin         Verb = "login"  // open to everybody: the handler checks a secret of its own
 	VerbSelf          Verb = "self"
 	VerbExtend        Verb = "extend"
+	VerbNotify        Verb = "notify"
 	VerbList          Verb = "list"
 	VerbRead          Verb = "read"
 	VerbSubmit        Verb = "submit"
@@ -137,6 +138,7 @@ func Routes() []Route {
 	routes = append(routes, userRoutes()...)
 	routes = append(routes, loginRoutes()...)
 	routes = append(routes, secretRoutes()...)
+	routes = append(routes, notifyRoutes()...)
 	routes = append(routes, tokenRoutes()...)
 	routes = append(routes, clusterRoutes()...)
 	routes = append(routes, auditRoutes()...)

@@ -42,6 +42,7 @@ const (
 	VerbAudit         Verb = "audit"             // read the record of who did what
 	VerbSelf          Verb = "self"              // read or revoke the very token that is used
 	VerbExtend        Verb = "extend"            // put off the end of the very token that is used
+	VerbNotify        Verb = "notify"            // choose what whoever uses the token is told, and read it
 	VerbWall          Verb = "wall"              // see the nodes and cards that there are, without their work
 	VerbShare         Verb = "share"             // make a link that shows it to whoever has the link
 )
@@ -155,6 +156,7 @@ var rules = [...]rule{
 
 	{ObjectToken, VerbSelf, no, own, own, own, own, own, no, no, no, global, global},
 	{ObjectToken, VerbExtend, no, own, own, own, own, own, no, no, no, no, no},
+	{ObjectToken, VerbNotify, no, own, own, own, own, own, no, no, no, no, no},
 	{ObjectToken, VerbList, no, no, no, no, global, global, no, no, no, no, no},
 	{ObjectToken, VerbRead, no, own, own, own, global, global, no, no, no, no, no},
 	{ObjectToken, VerbWrite, no, no, no, no, no, global, no, no, no, no, no},

@@ -36,6 +36,7 @@ const (
 	idLengthMax          = 128    // bytes of an id or name used as a key
 	keyLengthMax         = 256    // bytes of an idempotency key or user
 
+	notificationSizeMax  = 16_384  // bytes of what a message holds
 	descriptionLengthMax = 16_384  // bytes of a text for people
 	coresMax             = 1 << 20 // of a node or a spec, so that sums stay far from the end of int64
 	quotaMax             = 1 << 40 // of one kind

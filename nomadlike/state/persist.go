@@ -32,7 +32,8 @@ import (
 //	3  2026-11-26  users
 //	4  2026-11-27  passwords
 //	5  2026-11-27  secrets and the keys that they are sealed with
-const formatVersion = 5
+//	6  2026-11-27  what people chose to be told, and their messages
+const formatVersion = 6
 
 // formatLeast is the version in which a state is written that has nothing newer.
 const formatLeast = 2
@@ -124,6 +125,9 @@ func dumps() []dump {
 		dumpOf[structs.Password](tablePasswords, 4),
 		dumpOf[structs.Secret](tableSecrets, 5),
 		dumpOf[structs.SecretKeyring](tableSecretKeys, 5),
+		dumpOf[structs.NotifySettings](tableNotify, 6),
+		dumpOf[structs.Notification](tableNotifications, 6),
+		dumpOf[structs.NotifyMark](tableNotifyMark, 6),
 	}
 }
 

@@ -32,6 +32,10 @@ const (
 	tablePasswords   = "passwords"
 	tableSecrets     = "secrets"
 	tableSecretKeys  = "secret_keys"
+
+	tableNotify        = "notify"
+	tableNotifications = "notifications"
+	tableNotifyMark    = "notify_mark"
 )
 
 // The indexes beside "id". An index whose key function returns nil for a row
@@ -45,7 +49,7 @@ const (
 	indexNomination = "nomination" // subjobs that nodes are nominated for
 	indexDue        = "due"        // attempts by the time at which they expire
 	indexEnded      = "ended"      // forecasts by the log index at which they came true or void
-	indexDelayed    = "delayed"    // queued subjobs that are not placed before a time, by that time
+	indexDelayed    = "delayed"    // queued subjobs that are not placed before a time, and messages to be delivered, by that time
 	indexNode       = "node"       // allocations by node, those first that hold resources or still run
 	indexGang       = "gang"       // allocations by job, subjob, attempt, rank
 	indexHash       = "hash"       // tokens by the hash of their secret
@@ -59,15 +63,16 @@ const (
 // appended to in the newest version, behind what older ones see, and dropped
 // from by slicing.
 type metaRow struct {
-	Index         uint64 `json:"index"`               // of the last command that was applied
-	EventsDropped uint64 `json:"events_dropped"`      // highest log index of which an event was dropped
-	Jobs          int    `json:"jobs"`                // rows of tableJobs
-	Live          int    `json:"live"`                // subjobs that have not ended
-	Nodes         int    `json:"nodes"`               // rows of tableNodes
-	Forecasts     int    `json:"forecasts"`           // answers in tableForecasts
-	ForecastSeq   uint64 `json:"forecast_seq"`        // of the newest row of tableForecasts
-	RunSeq        uint64 `json:"run_seq"`             // of the newest past run
-	Forgotten     uint64 `json:"forgotten,omitempty"` // ended jobs that were removed because the settings keep them no longer
+	Index         uint64 `json:"index"`                              // of the last command that was applied
+	EventsDropped uint64 `json:"events_dropped"`                     // highest log index of which an event was dropped
+	Jobs          int    `json:"jobs"`                               // rows of tableJobs
+	Live          int    `json:"live"`                               // subjobs that have not ended
+	Nodes         int    `json:"nodes"`                              // rows of tableNodes
+	Forecasts     int    `json:"forecasts"`                          // answers in tableForecasts
+	ForecastSeq   uint64 `json:"forecast_seq"`                       // of the newest row of tableForecasts
+	RunSeq        uint64 `json:"run_seq"`                            // of the newest past run
+	Forgotten     uint64 `json:"forgotten,omitempty"`                // ended jobs that were removed because the settings keep them no longer
+	Notifications int    `json:"notifications,omitempty" since:"30"` // rows of tableNotifications
 
 	ring        []*structs.Event
 	runs        []*structs.PastRun
@@ -293,6 +298,23 @@ func schema() *memdb.DBSchema {
 		}),
 		table(tableSecretKeys, map[string]func(*structs.SecretKeyring) []byte{
 			indexID: func(*structs.SecretKeyring) []byte { return metaKey() },
+		}),
+		table(tableNotify, map[string]func(*structs.NotifySettings) []byte{
+			indexID: func(s *structs.NotifySettings) []byte { return idKey(s.User) },
+		}),
+		table(tableNotifications, map[string]func(*structs.Notification) []byte{
+			indexID:      func(n *structs.Notification) []byte { return nameKey(n.User, n.ID) },
+			indexCreated: func(n *structs.Notification) []byte { return append(indexKey(n.MadeIndex), nameKey(n.User, n.ID)...) },
+			indexDelayed: func(n *structs.Notification) []byte {
+				due := n.Due()
+				if due == 0 {
+					return nil
+				}
+				return append(indexKey(uint64(due)), nameKey(n.User, n.ID)...)
+			},
+		}),
+		table(tableNotifyMark, map[string]func(*structs.NotifyMark) []byte{
+			indexID: func(*structs.NotifyMark) []byte { return metaKey() },
 		}),
 		table(tableForecasts, map[string]func(*forecastRow) []byte{
 			indexID:      func(r *forecastRow) []byte { return attemptKey(r.JobID, r.Subjob, r.Attempt) },

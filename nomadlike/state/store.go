@@ -191,6 +191,10 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applySecretKeyAdd), true
 	case structs.CommandSecretsReseal:
 		return read(applySecretsReseal), true
+	case structs.CommandNotifySet:
+		return read(applyNotifySet), true
+	case structs.CommandNotifyStep:
+		return read(applyNotifyStep), true
 	case structs.CommandJobControl:
 		return read(applyJobControl), true
 	case structs.CommandJobFinish:

@@ -59,6 +59,8 @@ const (
 	CommandSecretsReseal    CommandKind = 51 // admission
 	CommandSignIn           CommandKind = 52 // admission: somebody whom a provider vouches for
 	CommandUserIdentity     CommandKind = 53 // admission
+	CommandNotifySet        CommandKind = 54 // admission
+	CommandNotifyStep       CommandKind = 55 // the leader's decisions about notifications, and what became of them
 )
 
 // Command is one entry of the replicated log. Time, ids and every random

@@ -38,7 +38,8 @@ package wire
 //	27  2026-11-27  tokens of programs are good for some verbs and from some addresses: Token.Verbs, Token.Addresses
 //	28  2026-11-27  people sign in through directories and other providers: commands 52 and 53, User.Identities, Project.Granted, Token.Provider
 //	29  2026-11-27  images of registries that a secret signs in to: SecretUse.Image
-const ProtocolVersion = 29
+//	30  2026-11-27  people are told what happened: commands 54 and 55, settings and messages in stored states
+const ProtocolVersion = 30
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -64,6 +65,7 @@ const (
 	ProtocolUsers        = 22 // CommandUserPut, CommandUserState, CommandUserDelete, CommandProjectMember, RestUser
 	ProtocolProjects     = 24 // CommandProjectArchive, Project.Ceilings, Project.BoundsBy
 	ProtocolSignIn       = 25 // CommandPasswordSet, CommandTokenExtend, Token.Method
+	ProtocolNotify       = 30 // CommandNotifySet, CommandNotifyStep
 	ProtocolSecrets      = 26 // CommandSecretSet to CommandSecretsReseal, RestSecret, Task.Secrets, Server.Secrets, Server.OfferServerKey
 	ProtocolProviders    = 28 // CommandSignIn, CommandUserIdentity, User.Identities, Project.Granted, Token.Provider
 )

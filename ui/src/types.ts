@@ -1610,6 +1610,96 @@ export interface Nomination {
   victims: AttemptKey[] | null
 }
 
+export interface NotificationInfo {
+  deliveries: NotifyDelivery[] | null
+  do?: string
+  id: string
+  job?: string
+  job_id?: string
+  kind: string
+  lines?: string[]
+  project?: string
+  seen: boolean
+  time: string | null
+  title: string
+  what: string[] | null
+}
+
+export interface NotificationList {
+  notifications: NotificationInfo[] | null
+  through: number
+  unseen: number
+}
+
+export interface NotificationsSeen {
+  through: number
+}
+
+export interface NotifyChannelChanged {
+  index: number
+  secret?: string
+}
+
+export interface NotifyChannelInfo {
+  host?: string
+  kind: string
+  last?: NotifyDelivery
+  name: string
+}
+
+export interface NotifyChannelRequest {
+  kind: string
+  secret?: string
+  url?: string
+}
+
+export interface NotifyDelivery {
+  channel: string
+  next_at?: string
+  problem?: string
+  sent_at?: string
+  tries?: number
+}
+
+export interface NotifyQuiet {
+  from: number
+  to: number
+  zone: string
+}
+
+export interface NotifyRequest {
+  expire_in?: string
+  on: NotifyRule[] | null
+  quiet?: NotifyQuiet
+  wait_longer?: string
+}
+
+export interface NotifyRule {
+  channels: string[] | null
+  kind: string
+  since?: string
+}
+
+export interface NotifyStatus {
+  allowed: string[] | null
+  channels: NotifyChannelInfo[] | null
+  chosen: boolean
+  email?: string
+  expire_in: string
+  kinds: string[] | null
+  mail: boolean
+  on: NotifyRule[] | null
+  quiet?: NotifyQuiet
+  user: string
+  version?: number
+  wait_longer: string
+}
+
+export interface NotifyTested {
+  problem?: string
+  sent: boolean
+}
+
 export type Outcome = 'succeeded' | 'failed' | 'lost' | 'preempted' | 'stopped' | 'expired'
 export const outcomes: Outcome[] = ['succeeded', 'failed', 'lost', 'preempted', 'stopped', 'expired']
 

@@ -42,6 +42,20 @@ server {
       ca      = "/etc/nomadlike/syslog-ca.pem"
     }
   }
+
+  notify {
+    url   = "https://cluster.example.org:4646"
+    allow = ["oapi.dingtalk.com", "hooks.example.org:8443", "*.chat.example.org"]
+
+    smtp {
+      address       = "mail.example.org:587"
+      tls           = "starttls"
+      ca            = "/etc/nomadlike/mail-ca.pem"
+      user          = "cluster"
+      password_file = "/etc/nomadlike/mail-password"
+      from          = "cluster@example.org"
+    }
+  }
 }
 
 client {
