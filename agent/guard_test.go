@@ -199,6 +199,7 @@ func changes() map[string]any {
 		"secrets.delete":       nil,
 		"notify.put":           api.NotifyRequest{On: []structs.NotifyRule{{Kind: structs.NotifyFailed, Channels: []string{structs.ChannelBell}}}},
 		"notifications.seen":   api.NotificationsSeen{Through: 1},
+		"settings.put":         api.SettingsRequest{NoSharing: new(bool)},
 		"projects.delete":      nil,
 		"jobs.submit":          api.JobRequest{HCL: sleeper("fresh", "one", "none")},
 		"jobs.stop":            api.JobStopRequest{},

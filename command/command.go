@@ -94,6 +94,7 @@ func verbs() []verb {
 	all = append(all, deviceVerbs()...)
 	all = append(all, clusterVerbs()...)
 	all = append(all, keyVerbs()...)
+	all = append(all, settingsVerbs()...)
 	all = append(all, userVerbs()...)
 	all = append(all, loginVerbs()...)
 	all = append(all, secretVerbs()...)

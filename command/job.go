@@ -230,6 +230,7 @@ func (env *Env) printPlan(plan *api.JobPlan, found *api.JobOutlook, launch bool)
 	for i := range plan.Notes {
 		fmt.Fprintf(env.Stdout, "  %s\n", env.reasonText(&plan.Notes[i]))
 	}
+	env.printCeilings("cli.plan.ceilings", plan.Ceilings)
 	if launch && len(plan.Defaults) > 0 {
 		fmt.Fprintf(env.Stdout, "\n%s\n", env.Stdout.paint(colourBold, env.text("cli.plan.defaults")))
 		for _, chosen := range plan.Defaults {

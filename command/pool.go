@@ -157,6 +157,9 @@ func (env *Env) printPool(p *api.PoolDetail) {
 	row("cli.col.priority", string(pool.Defaults.Priority))
 	row("cli.col.hold", spanText(pool.Defaults.Hold))
 	env.ceilingsRows(row, &pool.Ceilings)
+	if pool.CeilingsBy != "" {
+		row("cli.col.bounds_set", fmt.Sprintf("%s, %s", when(pool.CeilingsAt), safe(pool.CeilingsBy)))
+	}
 	row("cli.col.sku_least", countText(pool.Floors.SKU))
 	if pool.Floors.CPU > 0 {
 		row("cli.col.cpu_least", structs.FormatMilliCPU(structs.MilliCPU(pool.Floors.CPU)))

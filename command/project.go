@@ -160,7 +160,11 @@ func (env *Env) printProject(p *api.ProjectDetail) {
 	if p.Project.BoundsBy != "" {
 		row("cli.col.bounds_set", fmt.Sprintf("%s, %s", when(p.Project.BoundsAt), safe(p.Project.BoundsBy)))
 	}
+	if p.Project.NoSharing {
+		row("cli.col.sharing", env.text("cli.sharing.off", "by", safe(p.Project.BoundsBy), "at", when(p.Project.BoundsAt)))
+	}
 	fields.print()
+	env.printCeilings("cli.ceilings.effective", p.Effective)
 	env.printQuotas(p.Quotas)
 	if len(p.Shares) > 0 {
 		fmt.Fprintln(env.Stdout)

@@ -23,6 +23,7 @@ func notWritten() map[string]string {
 		"Job.Distributed.MinNodes": before, "Job.Checkpoint.Elastic": before,
 		"Job.Resources.RDMAByNodes": admission, "Job.Resources.LastDevices": admission,
 		"Pool.CreateIndex": state, "Pool.ModifyIndex": state, "Project.CreateIndex": state, "Project.ModifyIndex": state,
+		"Pool.CeilingsBy": admission, "Pool.CeilingsAt": admission,
 		"Project.BoundsBy": admission, "Project.BoundsAt": admission,
 		"Project.Granted":  state,
 		"Project.Archived": state, "Project.ArchivedBy": state, "Project.ArchivedAt": state,

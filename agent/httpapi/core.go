@@ -76,6 +76,7 @@ func (c *core) awaitEnd(ctx context.Context, caller *front.Caller) error {
 		case <-snapshot.WatchToken(token.ID):
 		case <-user:
 		case <-project:
+		case <-snapshot.WatchSettings():
 		}
 	}
 }

@@ -220,10 +220,20 @@ func (h *submissionHandlers) plan(r *front.Request, offer *offered) (*api.JobPla
 		out.StartsNow, out.Starts, out.Lacks = false, 0, missing
 		out.Wait = &structs.WaitReason{Reason: missing[0].Cause}
 	}
+	out.Ceilings = effectiveFor(snapshot, job)
 	job.ID = "" // it never was one
 	out.Wait = waitOf(r, snapshot, out.Wait)
 	out.Job, out.Warnings = job, admitted.warnings(r, outputProblems(kept)...)
 	return &out, nil
+}
+
+// effectiveFor lists the most that a job may ask for where it stands.
+func effectiveFor(snapshot *state.Snapshot, job *structs.Job) []structs.Ceiling {
+	pool := snapshot.Pool(job.RulingPool())
+	if pool != nil && len(job.Placement.Nodes) > 0 { // of which only this is asked
+		pool = &structs.Pool{Name: pool.Name, Ceilings: structs.PoolCeilings{NoCheckpoint: pool.Ceilings.NoCheckpoint}, CeilingsBy: pool.CeilingsBy, CeilingsAt: pool.CeilingsAt}
+	}
+	return structs.EffectiveCeilings(snapshot.Settings(), pool, snapshot.Project(job.Project))
 }
 
 // planPassesMax bounds the passes of the scheduler for one preview.

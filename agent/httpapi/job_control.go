@@ -104,9 +104,13 @@ func (h *jobHandlers) limitTime(r *front.Request, job *structs.Job, body *api.Ti
 		return nil, structs.NewError(structs.CodeInvalid, "agent.time_limit",
 			"value", structs.FormatDuration(limit), "max", structs.FormatDuration(structs.SpanMax))
 	}
+	if settings := r.Settings(h.store.Snapshot()); settings != nil && settings.Ceilings.TimeLimit > 0 && (limit == 0 || limit > settings.Ceilings.TimeLimit) {
+		return nil, structs.NewError(structs.CodeInvalid, "agent.time_limit_cluster", "value", structs.FormatDuration(limit),
+			"max", structs.FormatDuration(settings.Ceilings.TimeLimit), "by", settings.CeilingsBy)
+	}
 	if pool := r.Pool(h.store.Snapshot(), poolOf(job.Placement.Pool)); pool != nil && pool.Ceilings.TimeLimit > 0 && (limit == 0 || limit > pool.Ceilings.TimeLimit) {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.time_limit_ceiling", "value", structs.FormatDuration(limit),
-			"pool", pool.Name, "max", structs.FormatDuration(pool.Ceilings.TimeLimit))
+			"pool", pool.Name, "max", structs.FormatDuration(pool.Ceilings.TimeLimit), "by", cmp.Or(pool.CeilingsBy, "?"))
 	}
 	if project := r.Project(h.store.Snapshot(), job.Project); project != nil && project.Ceilings.TimeLimit > 0 && (limit == 0 || limit > project.Ceilings.TimeLimit) {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.time_limit_project", "value", structs.FormatDuration(limit),

@@ -11,10 +11,14 @@ import (
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
 )
 
 // poolHandlers answers about pools, and changes their records.
-type poolHandlers struct{ *core }
+type poolHandlers struct {
+	*core
+	members Membership
+}
 
 // poolOf is the pool that something counts in.
 func poolOf(name string) string { return cmp.Or(name, structs.PoolDefault) }
@@ -126,6 +130,14 @@ func (h *poolHandlers) put(r *front.Request, body *structs.Pool) (*api.Changed, 
 	}
 	if err := invalid("agent.pool_invalid", pool.Validate()); err != nil {
 		return nil, err
+	}
+	pool.CeilingsBy, pool.CeilingsAt = "", 0
+	before, changes := h.store.Snapshot().Pool(pool.Name), pool.Ceilings != structs.PoolCeilings{}
+	if before != nil {
+		pool.CeilingsBy, pool.CeilingsAt, changes = before.CeilingsBy, before.CeilingsAt, pool.Ceilings != before.Ceilings
+	}
+	if changes && h.members.Protocol() >= wire.ProtocolSettings {
+		pool.CeilingsBy, pool.CeilingsAt = r.Caller.Principal.ID, structs.At(h.now())
 	}
 	known, raw, exec := structs.PoolCeilings{}, false, (*structs.PoolExec)(nil)
 	if err := r.May(auth.VerbCeilings, r.Object); err != nil {

@@ -129,6 +129,7 @@ func projectDetail(snapshot *state.Snapshot, name string) api.ProjectDetail {
 	if project := snapshot.Project(name); project != nil {
 		detail.Project, detail.Defined = *project, true
 	}
+	detail.Effective = structs.EffectiveCeilings(snapshot.Settings(), nil, snapshot.Project(name))
 	usage := snapshot.ProjectUsage(name)
 	if usage != nil {
 		detail.Urgent = usage.Urgent

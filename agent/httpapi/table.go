@@ -30,6 +30,7 @@ type endpoints struct {
 	tokens      tokenHandlers
 	shares      shareHandlers
 	joinTokens  joinTokenHandlers
+	settings    settingsHandlers
 	joins       joinHandlers
 	servers     serverHandlers
 	snapshots   snapshotHandlers
@@ -154,6 +155,8 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.ReadOf(caller, api.TokensSelf, e.tokens.read)
 	front.ReadOf(tokens, api.TokensRead, e.tokens.read)
 	front.ReadOf(tokens, api.TokensDelete, e.tokens.delete)
+	front.Read(t, api.SettingsRead, e.settings.read)
+	front.Write(t, api.SettingsPut, e.settings.put)
 	front.Read(t, api.JoinTokensList, e.joinTokens.list)
 	front.Write(t, api.JoinTokensCreate, e.joinTokens.create)
 	front.Read(t, api.JoinTokensDelete, e.joinTokens.delete)

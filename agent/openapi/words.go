@@ -20,6 +20,7 @@ func words() map[reflect.Type][]any {
 	list(listed, structs.Modes()...)
 	list(listed, structs.JobStates()...)
 	list(listed, structs.OrderSubmission, structs.OrderFair)
+	list(listed, structs.LevelCluster, structs.LevelPool, structs.LevelProject)
 	list(listed, structs.DeviceClear, structs.DeviceReset, structs.DeviceQuarantine)
 	list(listed, audit.Allowed, audit.Refused, audit.Failed)
 	list(listed, structs.DesiredRun, structs.DesiredStop)

@@ -27,9 +27,7 @@ func idle() map[string]string {
 	return map[string]string{
 		"Job.Type": label, "Job.Description": label, "Job.Meta": label,
 		"Job.SSH": refused, "Job.Jupyter": refused, "BatchSubtask.Algorithm": refused,
-		"Job.Access":           "the server's API judges by it who may read the job",
 		"SavedCheckpoint.Rank": "written by nodes, shown to people",
-		"Project.BoundsAt":     "written at admission, shown to people",
 		"Resources.SKU":        "admission writes what the spec holds into the job",
 	}
 }

@@ -6,6 +6,7 @@ project "vision" {
   viewers      = ["chen"]
   weight       = 2
   urgent_limit = 3
+  no_sharing   = true
 
   quota "nvidia/gpu" {
     model      = "A800"

@@ -98,6 +98,7 @@ type JobPlan struct {
 	Notes     []structs.Reason    `json:"notes,omitempty"`
 	Warnings  []structs.Error     `json:"warnings,omitempty"`
 	Ranks     []RankPlan          `json:"ranks"`
+	Ceilings  []structs.Ceiling   `json:"ceilings"`        // the most that such a job may ask for, and who set it
 	Later     []structs.Reason    `json:"later,omitempty"` // what of the ranks only their nodes can tell, at the start
 }
 

@@ -59,6 +59,9 @@ type ProjectDetail struct {
 	Queued  int                `json:"queued"`  // subjobs that wait
 	Running int                `json:"running"` // subjobs that hold something
 	Shares  []PoolShare        `json:"shares"`  // what it used of each pool
+	// Effective is the most that its jobs may ask for in any pool, by its own ceilings
+	// and those of the cluster.
+	Effective []structs.Ceiling `json:"effective"`
 }
 
 // PoolShare is what a project used of a pool. Hours gone by count in full; Recent

@@ -19,6 +19,7 @@ const (
 	VerbNotify        Verb = "notify"
 	VerbList          Verb = "list"
 	VerbRead          Verb = "read"
+	VerbCeilings      Verb = "ceilings"
 	VerbSubmit        Verb = "submit"
 	VerbStop          Verb = "stop"
 	VerbControl       Verb = "control"
@@ -139,6 +140,7 @@ func Routes() []Route {
 	routes = append(routes, loginRoutes()...)
 	routes = append(routes, secretRoutes()...)
 	routes = append(routes, notifyRoutes()...)
+	routes = append(routes, settingsRoutes()...)
 	routes = append(routes, tokenRoutes()...)
 	routes = append(routes, clusterRoutes()...)
 	routes = append(routes, auditRoutes()...)

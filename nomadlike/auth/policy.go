@@ -31,7 +31,7 @@ const (
 	VerbWhatIf        Verb = "what_if"           // ask what changes would do to the queue
 	VerbMembers       Verb = "members"           // change a project's members and description
 	VerbProfile       Verb = "profile"           // change what an account says of its person
-	VerbCeilings      Verb = "ceilings"          // change what a pool allows at most
+	VerbCeilings      Verb = "ceilings"          // change what a pool, or the cluster, allows at most
 	VerbDrain         Verb = "drain"             // drain, cordon, clear devices, move to a pool
 	VerbReport        Verb = "report"            // a node's own status
 	VerbHealth        Verb = "health"            // is the agent alive
@@ -152,6 +152,8 @@ var rules = [...]rule{
 	{ObjectCluster, VerbOperatorRead, no, no, no, no, global, global, no, no, no, no, no},
 	{ObjectCluster, VerbOperatorWrite, no, no, no, no, no, global, no, no, no, no, no},
 	{ObjectCluster, VerbSnapshot, no, no, no, no, no, global, no, no, no, no, no},
+	{ObjectCluster, VerbRead, no, global, global, global, global, global, no, no, no, no, no}, // what is set for all
+	{ObjectCluster, VerbCeilings, no, no, no, no, no, global, no, no, no, no, no},
 	{ObjectCluster, VerbAudit, no, no, no, no, global, global, no, no, no, no, no},
 
 	{ObjectToken, VerbSelf, no, own, own, own, own, own, no, no, no, global, global},
@@ -288,6 +290,8 @@ func relateUser(p Principal, object Object) grant {
 		return relForeign
 	case object.Owner == p.ID:
 		return relOwn
+	case p.Unshared && (object.Kind == ObjectJob || object.Kind == ObjectData):
+		return relPrivate // whatever its owner allowed
 	case object.Access == AccessReadWrite:
 		return relSharedRW
 	case object.Access == AccessReadOnly:

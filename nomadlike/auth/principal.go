@@ -48,6 +48,9 @@ type Principal struct {
 	Project string        `json:"project,omitempty"` // users of one project; allocations; guests
 	Cluster UserRole      `json:"cluster,omitempty"` // users of one project that also have a role in the whole cluster
 	Attempt uint64        `json:"attempt,omitempty"` // allocations: the attempt they belong to
+	// Unshared, of users of one project: what its members allow each other does not
+	// count, because an administrator said so.
+	Unshared bool `json:"unshared,omitempty"`
 }
 
 // wellFormed refuses principals with missing or contradicting parts, which

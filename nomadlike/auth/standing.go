@@ -16,6 +16,8 @@ type Accounts interface {
 	User(name string) *structs.User
 	// Project returns a project's record, nil when it has none.
 	Project(name string) *structs.Project
+	// Settings returns what is set for the whole cluster, nil before anything was.
+	Settings() *structs.Settings
 	// ProjectsOf iterates the projects that list a user, by name.
 	ProjectsOf(user string) iter.Seq[*structs.Project]
 }
@@ -37,6 +39,33 @@ type Standing struct {
 // account, what the token says, where the project lists nobody or lists the name. A
 // token without a user is a program's, and stands for itself.
 func Stand(accounts Accounts, token *structs.Token, named string, now time.Time) (Standing, *structs.Error) {
+	s, refusal := stand(accounts, token, named, now)
+	if refusal == nil {
+		s.shares(accounts)
+	}
+	return s, refusal
+}
+
+// shares notes whether owners let others do something, where the principal acts. Of
+// roles in the cluster no owner decides.
+func (s *Standing) shares(accounts Accounts) {
+	if s.Principal.Kind != KindUser || s.Principal.Role.clusterWide() {
+		return
+	}
+	settings, project := accounts.Settings(), accounts.Project(s.Principal.Project)
+	if settings != nil {
+		s.Rests = append(s.Rests, structs.Rest{Kind: structs.RestSettings, ID: structs.SettingsID, Index: settings.ModifyIndex})
+	}
+	if project != nil {
+		rest := structs.Rest{Kind: structs.RestProject, ID: project.Name, Index: project.ModifyIndex}
+		if !slices.Contains(s.Rests, rest) {
+			s.Rests = append(s.Rests, rest)
+		}
+	}
+	s.Principal.Unshared = structs.SharingOff(settings, project) != nil
+}
+
+func stand(accounts Accounts, token *structs.Token, named string, now time.Time) (Standing, *structs.Error) {
 	principal, refusal := TokenPrincipal(token, now)
 	switch {
 	case refusal != nil:

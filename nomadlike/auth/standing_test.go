@@ -16,7 +16,10 @@ import (
 type fakeAccounts struct {
 	users    map[string]*structs.User
 	projects []*structs.Project
+	settings *structs.Settings
 }
+
+func (f fakeAccounts) Settings() *structs.Settings { return f.settings }
 
 func (f fakeAccounts) User(name string) *structs.User { return f.users[name] }
 

@@ -30,7 +30,9 @@ func (c *Config) randomID() (string, error) {
 // Complete fills what a job leaves out, by the rules of its project and of its
 // pool first, and reports what was chosen. It changes job in place.
 func Complete(snapshot *state.Snapshot, job *structs.Job) []structs.Default {
-	chosen := snapshot.Project(job.Project).SetDefaults(job)
+	project := snapshot.Project(job.Project)
+	chosen := structs.SharingOff(snapshot.Settings(), project).SetDefaults(job)
+	chosen = append(chosen, project.SetDefaults(job)...)
 	chosen = append(chosen, rulingPool(snapshot, job).SetDefaults(job)...)
 	return append(chosen, job.SetDefaults()...)
 }
@@ -63,6 +65,17 @@ func restOnProject(project *structs.Project, job *structs.Job) structs.Rest {
 	return rest
 }
 
+// restsOf are the records by whose rules a job is admitted, as a decision's grounds.
+// Without settings there is nothing to rest on: what servers of a version before have
+// as their log they could not compare.
+func restsOf(settings *structs.Settings, pool *structs.Pool, project *structs.Project, job *structs.Job) []structs.Rest {
+	rests := []structs.Rest{restOnPool(pool, job), restOnProject(project, job)}
+	if settings != nil {
+		rests = append(rests, structs.Rest{Kind: structs.RestSettings, ID: structs.SettingsID, Index: settings.ModifyIndex})
+	}
+	return rests
+}
+
 // Admitted is a job that was completed and checked, with what was seen of the same
 // snapshot: a submission does neither again. Only Admit makes one. It does not
 // change, may be shared between goroutines, and may be submitted more than once,
@@ -71,7 +84,7 @@ type Admitted struct {
 	job      *structs.Job // nobody else has it
 	defaults []structs.Default
 	pool     *structs.Pool  // of the snapshot, nil without a record
-	rests    []structs.Rest // the pool's record and the project's
+	rests    []structs.Rest // the records of pool, project and settings
 }
 
 // Job returns a copy of the job as it is admitted: its defaults filled in,
@@ -111,13 +124,15 @@ func Admit(snapshot *state.Snapshot, job *structs.Job) (*Admitted, *structs.Erro
 	admitted, problems := pool.Admit(job)
 	project := snapshot.Project(job.Project)
 	problems = append(problems, project.Admit(admitted)...)
+	settings := snapshot.Settings()
+	problems = append(problems, settings.Admit(project, admitted)...)
 	problems = append(problems, placeProblems(snapshot, admitted)...)
 	problems = append(problems, fixSecrets(snapshot, admitted)...)
 	if err := structs.InvalidJob(structs.CodeInvalid, problems); err != nil {
 		return nil, err
 	}
 	nameDevices(snapshot, admitted)
-	return &Admitted{job: admitted, defaults: defaults, pool: pool, rests: []structs.Rest{restOnPool(pool, admitted), restOnProject(project, admitted)}}, nil
+	return &Admitted{job: admitted, defaults: defaults, pool: pool, rests: restsOf(settings, pool, project, admitted)}, nil
 }
 
 // SetRules sets by which rules of scheduling and of ends a job goes on: those that

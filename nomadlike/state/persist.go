@@ -33,7 +33,8 @@ import (
 //	4  2026-11-27  passwords
 //	5  2026-11-27  secrets and the keys that they are sealed with
 //	6  2026-11-27  what people chose to be told, and their messages
-const formatVersion = 6
+//	7  2026-11-27  settings of the whole cluster
+const formatVersion = 7
 
 // formatLeast is the version in which a state is written that has nothing newer.
 const formatLeast = 2
@@ -128,6 +129,7 @@ func dumps() []dump {
 		dumpOf[structs.NotifySettings](tableNotify, 6),
 		dumpOf[structs.Notification](tableNotifications, 6),
 		dumpOf[structs.NotifyMark](tableNotifyMark, 6),
+		dumpOf[structs.Settings](tableSettings, 7),
 	}
 }
 

@@ -32,6 +32,7 @@ const (
 	tablePasswords   = "passwords"
 	tableSecrets     = "secrets"
 	tableSecretKeys  = "secret_keys"
+	tableSettings    = "settings"
 
 	tableNotify        = "notify"
 	tableNotifications = "notifications"
@@ -315,6 +316,9 @@ func schema() *memdb.DBSchema {
 		}),
 		table(tableNotifyMark, map[string]func(*structs.NotifyMark) []byte{
 			indexID: func(*structs.NotifyMark) []byte { return metaKey() },
+		}),
+		table(tableSettings, map[string]func(*structs.Settings) []byte{
+			indexID: func(*structs.Settings) []byte { return metaKey() },
 		}),
 		table(tableForecasts, map[string]func(*forecastRow) []byte{
 			indexID:      func(r *forecastRow) []byte { return attemptKey(r.JobID, r.Subjob, r.Attempt) },

@@ -195,6 +195,8 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyNotifySet), true
 	case structs.CommandNotifyStep:
 		return read(applyNotifyStep), true
+	case structs.CommandSettingsPut:
+		return read(applySettingsPut), true
 	case structs.CommandJobControl:
 		return read(applyJobControl), true
 	case structs.CommandJobFinish:

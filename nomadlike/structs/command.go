@@ -61,6 +61,7 @@ const (
 	CommandUserIdentity     CommandKind = 53 // admission
 	CommandNotifySet        CommandKind = 54 // admission
 	CommandNotifyStep       CommandKind = 55 // the leader's decisions about notifications, and what became of them
+	CommandSettingsPut      CommandKind = 56 // admission
 )
 
 // Command is one entry of the replicated log. Time, ids and every random

@@ -40,12 +40,13 @@ type RestKind string
 
 // The kinds of records that decisions rest on.
 const (
-	RestJob     RestKind = "job" // never changes, but may be deleted
-	RestPool    RestKind = "pool"
-	RestProject RestKind = "project"
-	RestToken   RestKind = "token"  // another than the caller's own
-	RestUser    RestKind = "user"   // since protocol 22
-	RestSecret  RestKind = "secret" // since protocol 26; the id is of SecretRef.ID
+	RestJob      RestKind = "job" // never changes, but may be deleted
+	RestPool     RestKind = "pool"
+	RestProject  RestKind = "project"
+	RestToken    RestKind = "token"    // another than the caller's own
+	RestUser     RestKind = "user"     // since protocol 22
+	RestSecret   RestKind = "secret"   // since protocol 26; the id is of SecretRef.ID
+	RestSettings RestKind = "settings" // since protocol 31; the id is SettingsID
 )
 
 // RestChanged is the id of the refusal of a guard of which a record has changed:

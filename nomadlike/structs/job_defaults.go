@@ -147,6 +147,7 @@ func (j *Job) SetDefaults() []Default {
 // Whose default a Default may be.
 const (
 	FromProject = "project"
+	FromCluster = "cluster"
 	FromPool    = "pool"
 )
 

@@ -40,6 +40,9 @@ type Pool struct {
 	Ceilings    PoolCeilings      `json:"ceilings,omitzero"`
 	Floors      PoolFloors        `json:"floors,omitzero" since:"16"`
 
+	CeilingsBy string   `json:"ceilings_by,omitempty" since:"31"` // who last changed them; set by servers
+	CeilingsAt UnixNano `json:"ceilings_at,omitempty" since:"31"`
+
 	CreateIndex uint64 `json:"create_index,omitempty"`
 	ModifyIndex uint64 `json:"modify_index,omitempty"`
 }

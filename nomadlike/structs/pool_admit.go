@@ -1,6 +1,7 @@
 package structs
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -91,11 +92,15 @@ func (p *Pool) Admit(j *Job) (*Job, []Problem) {
 	}
 	v.account(p, j)
 	if p != nil && p.Ceilings.NoCheckpoint && j.Checkpoint != nil {
-		v.add("checkpoint", "pool.no_checkpoint", "pool.no_checkpoint.hint", "pool", p.Name)
+		v.add("checkpoint", "pool.no_checkpoint", "pool.no_checkpoint.hint", "pool", p.Name, "by", cmp.Or(p.CeilingsBy, nobody))
 	}
 	if p != nil && len(j.Placement.Nodes) == 0 {
+		hint := "pool.ceiling.hint"
+		if p.CeilingsBy == "" { // set before that was written down
+			hint = "project.ceiling.hint"
+		}
 		v.underCeilings(&p.Ceilings, admitted, &ceilingTexts{
-			over: "pool.ceiling", devices: "pool.ceiling_devices", params: []any{"pool", p.Name},
+			over: "pool.ceiling", overHint: hint, devices: "pool.ceiling_devices", params: []any{"pool", p.Name, "by", cmp.Or(p.CeilingsBy, nobody)},
 			all: "pool.ceiling_all", allHint: "pool.ceiling_all.hint", missing: "pool.limit_missing", missingHint: "pool.limit_missing.hint",
 		})
 		v.overFloors(p, admitted)

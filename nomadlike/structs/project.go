@@ -28,9 +28,11 @@ type Project struct {
 	Defaults    TaskDefaults `json:"defaults,omitzero" since:"16"`
 	JobDefaults JobDefaults  `json:"job_defaults,omitzero" since:"24"`
 	Ceilings    PoolCeilings `json:"ceilings,omitzero" since:"24"`
+	// NoSharing has members do nothing with each other's jobs, whatever their owners allow.
+	NoSharing bool `json:"no_sharing,omitempty" since:"31"`
 
 	// BoundsBy last changed what only administrators of the cluster change: quotas,
-	// weight, urgent limit, defaults and ceilings. Set by servers.
+	// weight, urgent limit, defaults, ceilings and sharing. Set by servers.
 	BoundsBy string   `json:"bounds_by,omitempty" since:"24"`
 	BoundsAt UnixNano `json:"bounds_at,omitempty" since:"24"`
 
@@ -59,7 +61,7 @@ type JobDefaults struct {
 // own administrators may change, and what servers set.
 func (p Project) SameBounds(other Project) bool {
 	for _, one := range []*Project{&p, &other} {
-		*one = Project{Name: one.Name, Weight: one.Weight, Quotas: one.Quotas, UrgentLimit: one.UrgentLimit, Defaults: one.Defaults, JobDefaults: one.JobDefaults, Ceilings: one.Ceilings}
+		*one = Project{Name: one.Name, Weight: one.Weight, Quotas: one.Quotas, UrgentLimit: one.UrgentLimit, Defaults: one.Defaults, JobDefaults: one.JobDefaults, Ceilings: one.Ceilings, NoSharing: one.NoSharing}
 	}
 	return reflect.DeepEqual(p, other)
 }

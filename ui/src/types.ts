@@ -355,6 +355,15 @@ export interface CardUse {
   used: boolean
 }
 
+export interface Ceiling {
+  at?: string
+  by?: string
+  level: Level
+  max: string
+  name?: string
+  path: string
+}
+
 export interface CertificateEnd {
   ends_at: string | null
   id: string
@@ -1022,6 +1031,7 @@ export interface JobParsed {
 }
 
 export interface JobPlan {
+  ceilings: Ceiling[] | null
   defaults: Default[] | null
   job: Job
   lacks?: DataLack[]
@@ -1237,6 +1247,9 @@ export interface KindUse {
   kind?: string
   model?: string
 }
+
+export type Level = 'cluster' | 'pool' | 'project'
+export const levels: Level[] = ['cluster', 'pool', 'project']
 
 export interface LimitWarning {
   before: string
@@ -1803,6 +1816,8 @@ export interface Placement {
 export interface Pool {
   age_weight?: number
   ceilings?: PoolCeilings
+  ceilings_at?: string
+  ceilings_by?: string
   constraints?: Record<string, string>
   create_index?: number
   dedicated?: boolean
@@ -1928,6 +1943,7 @@ export interface Project {
   members?: string[]
   modify_index?: number
   name: string
+  no_sharing?: boolean
   quotas?: Quota[]
   urgent_limit?: number
   viewers?: string[]
@@ -1936,6 +1952,7 @@ export interface Project {
 
 export interface ProjectDetail {
   defined: boolean
+  effective: Ceiling[] | null
   held: Record<string, number> | null
   project: Project
   queued: number
@@ -2282,6 +2299,26 @@ export interface SessionRequest {
   provider?: string
   token?: string
   user?: string
+}
+
+export interface Settings {
+  ceilings?: PoolCeilings
+  ceilings_at?: string
+  ceilings_by?: string
+  modify_index?: number
+  no_sharing?: boolean
+  sharing_at?: string
+  sharing_by?: string
+}
+
+export interface SettingsAnswer {
+  effective: Ceiling[] | null
+  settings: Settings
+}
+
+export interface SettingsRequest {
+  ceilings?: PoolCeilings
+  no_sharing?: boolean
 }
 
 export interface ShareList {

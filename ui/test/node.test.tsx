@@ -213,7 +213,7 @@ test('the logs are of the newest attempt, or of the one that failed before it', 
 
 test('what of a launch only its nodes can tell is said below the ranks, in the reader\'s words', () => {
   setCatalogue(catalogue)
-  render(<RankCommands plan={{ job: {} as never, defaults: null, starts: 1, starts_now: true, ranks: [{ rank: 0, name: 'r0', command: ['python', 'train.py'], env: {} }], later: [{ id: 'launch.later_data' }] }} />)
+  render(<RankCommands plan={{ job: {} as never, defaults: null, starts: 1, starts_now: true, ceilings: [], ranks: [{ rank: 0, name: 'r0', command: ['python', 'train.py'], env: {} }], later: [{ id: 'launch.later_data' }] }} />)
   expect(screen.getByText('What is known only at the start')).toBeTruthy()
   expect(screen.getByText(catalogue['launch.later_data']!)).toBeTruthy()
 })

@@ -51,3 +51,13 @@ func (r *Request) Project(snapshot *state.Snapshot, name string) *structs.Projec
 	r.RestsOn(structs.RestProject, name, version)
 	return project
 }
+
+// Settings returns what is set for the whole cluster, which the decision rests on; nil
+// before anything was.
+func (r *Request) Settings(snapshot *state.Snapshot) *structs.Settings {
+	settings := snapshot.Settings()
+	if settings != nil {
+		r.RestsOn(structs.RestSettings, structs.SettingsID, settings.ModifyIndex)
+	}
+	return settings
+}
