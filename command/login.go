@@ -32,6 +32,8 @@ func login(set *flag.FlagSet) func(*Env, []string) error {
 	connection := declareConnection(set)
 	fingerprint := set.String("ca-fingerprint", "", "cli.flag.ca_fingerprint")
 	user := set.String("user", "", "cli.flag.login_user")
+	provider := set.String("provider", "", "cli.flag.login_provider")
+	providers := set.Bool("providers", false, "cli.flag.login_providers")
 	passwords := declarePasswords(set)
 	return func(env *Env, args []string) error {
 		switch {
@@ -39,8 +41,10 @@ func login(set *flag.FlagSet) func(*Env, []string) error {
 			return none(args[1:])
 		case *user != "" && len(args) > 0:
 			return structs.NewError(structs.CodeInvalid, "cli.login.both")
-		case *user == "" && passwords.given():
+		case *user == "" && (passwords.given() || *provider != ""):
 			return structs.NewError(structs.CodeInvalid, "cli.login.no_user")
+		case *provider != "" && *passwords.newFile != "":
+			return structs.NewError(structs.CodeInvalid, "auth.provider_new_password", "provider", *provider)
 		}
 		remembered, err := env.loadContext()
 		if err != nil {
@@ -49,9 +53,12 @@ func login(set *flag.FlagSet) func(*Env, []string) error {
 		if err := env.reach(&remembered, connection, *fingerprint); err != nil {
 			return err
 		}
+		if *providers {
+			return env.printProviders(&remembered)
+		}
 		remembered.Project = *connection.project // that of whoever signed in before is not theirs
 		if *user != "" {
-			if remembered.Token, err = env.signIn(&remembered, *user, passwords); err != nil {
+			if remembered.Token, err = env.signIn(&remembered, *provider, *user, passwords); err != nil {
 				return err
 			}
 		} else if remembered.Token, err = env.tokenFor(connection, args, remembered.Token); err != nil {
@@ -103,8 +110,34 @@ func (env *Env) remembering(remembered *api.Context) (*api.Client, error) {
 	return api.New(api.Config{Address: remembered.Address, CAPEM: []byte(remembered.CA), Token: remembered.Token, Language: string(env.Language), Project: remembered.Project})
 }
 
-// signIn returns the secret of a token that an account's password makes.
-func (env *Env) signIn(remembered *api.Context, user string, passwords *passwordFlags) (string, error) {
+// printProviders lists what one may sign in through, which needs no token.
+func (env *Env) printProviders(remembered *api.Context) error {
+	stranger := *remembered
+	stranger.Token = ""
+	client, err := env.remembering(&stranger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	list, err := client.LoginProviders(env.Context)
+	if err != nil {
+		return err
+	}
+	if len(list.Providers) == 0 {
+		fmt.Fprintln(env.Stdout, env.text("cli.login.providers_empty"))
+		return nil
+	}
+	table := newTable(env.Stdout, env.text("cli.col.provider"), env.text("cli.col.kind"), env.text("cli.col.caption"))
+	for _, p := range list.Providers {
+		table.row(safe(p.Name), safe(p.Kind), safe(p.Caption))
+	}
+	table.print()
+	return nil
+}
+
+// signIn returns the secret of a token that a password makes: of an account, or of a
+// provider where one is named.
+func (env *Env) signIn(remembered *api.Context, provider, user string, passwords *passwordFlags) (string, error) {
 	stranger := *remembered
 	stranger.Token = ""
 	client, err := env.remembering(&stranger)
@@ -112,11 +145,15 @@ func (env *Env) signIn(remembered *api.Context, user string, passwords *password
 		return "", err
 	}
 	defer client.Close()
-	password, err := passwords.read(env, *passwords.file, "cli.login.password_prompt", "user", safe(user))
+	prompt := "cli.login.password_prompt"
+	if provider != "" {
+		prompt = "cli.login.provider_prompt"
+	}
+	password, err := passwords.read(env, *passwords.file, prompt, "user", safe(user), "provider", safe(provider))
 	if err != nil {
 		return "", err
 	}
-	made, err := client.Login(env.Context, api.LoginRequest{User: user, Password: password})
+	made, err := client.Login(env.Context, api.LoginRequest{User: user, Password: password, Provider: provider})
 	var refused *structs.Error
 	if errors.As(err, &refused) && refused.ID == "auth.password_first" && (*passwords.newFile != "" || env.terminal() != nil) {
 		fmt.Fprintln(env.Stderr, env.text("cli.login.first", "min", structs.PasswordLengthMin))

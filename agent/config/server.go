@@ -21,6 +21,7 @@ type ServerBlock struct {
 	Backup          *BackupBlock
 	Audit           *AuditBlock
 	Notify          *NotifyBlock
+	SignIn          *SignInBlock
 }
 
 // Server is the part of a server.
@@ -34,6 +35,7 @@ type Server struct {
 	Backup          Backup
 	Audit           Audit
 	Notify          Notify
+	SignIn          SignIn
 	ForgetNodes     time.Duration // how long a node is down before it is forgotten; 0: never
 }
 
@@ -57,6 +59,7 @@ func walkServer(v visitor, b *ServerBlock, c *Config) {
 	one(v, "backup", &b.Backup, func(v visitor, b *BackupBlock) { walkBackup(v, b, &s.Backup, there) })
 	one(v, "audit", &b.Audit, func(v visitor, b *AuditBlock) { walkAudit(v, b, &s.Audit) })
 	one(v, "notify", &b.Notify, func(v visitor, b *NotifyBlock) { walkNotify(v, b, &s.Notify) })
+	one(v, "sign_in", &b.SignIn, func(v visitor, b *SignInBlock) { walkSignIn(v, b, &s.SignIn) })
 	v.setting("bootstrap_expect", number(&b.BootstrapExpect, &s.BootstrapExpect, 1).from(1, bootstrapExpectMax).refused("agent.config.expect").
 		onFlag("bootstrap-expect", "cli.flag.bootstrap_expect"))
 	v.setting("renew_grace", span(&b.LapseGrace, &s.LapseGrace, auth.LapseGraceDefault))

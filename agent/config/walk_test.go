@@ -89,6 +89,7 @@ func made() map[string]string {
 	return map[string]string{
 		"Client.Devices": "blocks device", "Client.Storages": "blocks storage", "Client.Remotes": "blocks storage",
 		"Plugins": "blocks plugin", "Devices.Named": "blocks plugin", "Devices.Forced": "blocks plugin", "Devices.Off": "blocks plugin",
+		"Server.SignIn.LDAP":   "blocks ldap",
 		"Client.Exec.NoCgroup": "cgroups", "Client.Docker.ImageGC.Disabled": "image_gc.enabled",
 		"Client.Docker.Program": "tests", "Client.Docker.ImageGC.Every": "tests", "Devices.Builtin": "tests", "Files": "the files that were read",
 		"JoinToken": "join_token and join_token_file", "JoinFile": "join_token_file",

@@ -38,6 +38,7 @@ type loginHandlers struct {
 	mu struct {
 		sync.Mutex
 		guesses auth.Guesses
+		tries   auth.Tries // of directories
 	}
 }
 

@@ -109,16 +109,33 @@ func (h *loginHandlers) throughDirectory(r *front.Request, body *api.LoginReques
 	if err := try(name); err != nil {
 		return "", none, err
 	}
+	person, known := "", ""
 	who, err := provider.Directory.Ask(r.Context(), name, body.Password, func(subject string) error {
+		person = provider.Name + "\x00" + subject
+		as := person
 		if account := snapshot.UserOf(provider.Name, subject); account != nil {
 			r.Object.Kind, r.ID = auth.ObjectUser, account.Name // for the record; what is nobody's name may be a password
-			return try(account.Name)
+			as = account.Name
+			if knownAt(snapshot, as, address, h.now()) {
+				known = address
+			}
 		}
-		return try(provider.Name + "\x00" + subject)
+		if err := try(as); err != nil {
+			return err
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if wait := h.mu.tries.Wait(person, known, h.now()); wait > 0 {
+			return front.TooMany(structs.CodeUnauthorized, "auth.sign_in_wait", wait)
+		}
+		return nil
 	})
 	if err != nil {
 		return "", none, err
 	}
+	h.mu.Lock()
+	h.mu.tries.Passed(person, known)
+	h.mu.Unlock()
 	for _, one := range tries {
 		h.right(one.user, address, one.known)
 	}

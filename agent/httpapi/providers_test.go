@@ -160,8 +160,11 @@ func TestGuessingAtADirectory(t *testing.T) {
 	directory := &people{known: map[string]*auth.External{"ann": ann, "ann@corp.example": ann}}
 	h := newHarness(t, company(directory))
 	for _, c := range []api.LoginRequest{
-		{User: "ann", Provider: "company"}, {User: "", Password: theirs, Provider: "company"}, {User: "ann\x00", Password: theirs, Provider: "company"},
-		{User: strings.Repeat("a", 1000), Password: theirs, Provider: "company"}, {User: "ann", Password: strings.Repeat("a", 1000), Provider: "company"},
+		{User: "ann", Provider: "company"},
+		{User: "", Password: theirs, Provider: "company"},
+		{User: "ann\x00", Password: theirs, Provider: "company"},
+		{User: strings.Repeat("a", 1000), Password: theirs, Provider: "company"},
+		{User: "ann", Password: strings.Repeat("a", 1000), Provider: "company"},
 		{User: "nobody", Password: theirs, Provider: "company"},
 	} {
 		_, err := h.stranger().Login(t.Context(), c)
@@ -178,7 +181,7 @@ func TestGuessingAtADirectory(t *testing.T) {
 			}
 		}
 	}
-	if len(directory.asked) > 5 {
+	if len(directory.asked) != 4 {
 		t.Errorf("the directory tried %d guesses at one person: %v", len(directory.asked), directory.asked)
 	}
 	h.replica.SetNow(h.replica.Now().Add(time.Hour))

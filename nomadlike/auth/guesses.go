@@ -81,6 +81,55 @@ func (g *Guesses) Passed(user, address string, known bool) {
 	}
 }
 
+// Bounds of wrong passwords that a directory hears of: those lock people out everywhere,
+// after ten as a rule.
+const (
+	directoryTries  = 4                // of one person, at once
+	directoryRefill = 10 * time.Minute // until one more
+	triesKept       = 16384
+)
+
+// Tries bounds how many wrong passwords of one person a directory is asked about, so
+// that nobody is locked out there by way of here. As with Guesses, an address at which
+// somebody is signed in has tries of its own, which strangers cannot use up.
+type Tries struct {
+	left map[guess]*level
+}
+
+// Wait reports how long the next try must wait, and counts it where it need not: as
+// wrong, until Passed says otherwise. The address is "" where the person is not signed in.
+func (t *Tries) Wait(person, address string, now time.Time) time.Duration {
+	key := guess{person, address}
+	l := t.left[key]
+	if l == nil {
+		if len(t.left) >= triesKept {
+			for old, level := range t.left {
+				if t.now(level, now) >= directoryTries {
+					delete(t.left, old)
+				}
+			}
+		}
+		if t.left == nil {
+			t.left = make(map[guess]*level)
+		}
+		l = &level{left: directoryTries, at: now}
+		t.left[key] = l
+	}
+	left := t.now(l, now)
+	if left < 1 {
+		return time.Duration(math.Ceil((1 - left) * float64(directoryRefill)))
+	}
+	l.left, l.at = left-1, now
+	return 0
+}
+
+// Passed forgets the wrong ones: so does the directory.
+func (t *Tries) Passed(person, address string) { delete(t.left, guess{person, address}) }
+
+func (t *Tries) now(l *level, now time.Time) float64 {
+	return math.Min(directoryTries, l.left+math.Max(0, float64(now.Sub(l.at)))/float64(directoryRefill))
+}
+
 func keysOf(user, address string, known bool) []guess {
 	if known {
 		return []guess{{user, address}}

@@ -1,19 +1,20 @@
 import { EntryMark } from './parts/entries'
 import { useQueryClient } from '@tanstack/react-query'
-import { useState, type FormEvent, type InputHTMLAttributes } from 'react'
+import { useEffect, useState, type FormEvent, type InputHTMLAttributes } from 'react'
 import { useTranslation } from 'react-i18next'
 import { ApiError, call, get } from './api'
 import { Button } from './parts/controls'
 import { Alert, errorText } from './parts/states'
 import { whoOf } from './rights'
 import { Preferences } from './shell'
-import type { Self, Session } from './types'
+import type { LoginProvider, LoginProviders, Self, Session } from './types'
 
 const firstAsked = (error: unknown) => error instanceof ApiError && error.failure.id === 'auth.password_first'
 
 // SignIn stands in the place of the page that was asked for, so there is no
 // address to come back to that a link could forge. An account signs in with its
-// password, whoever has a token with that. A first password asks for another.
+// password, or with the one of a directory that the cluster knows, whoever has a token
+// with that. A first password asks for another.
 export function SignIn() {
   const { t, i18n } = useTranslation()
   const client = useQueryClient()
@@ -21,6 +22,15 @@ export function SignIn() {
   const [first, setFirst] = useState(false)
   const [error, setError] = useState<unknown>()
   const [busy, setBusy] = useState(false)
+  const [directories, setDirectories] = useState<LoginProvider[]>([])
+  const [from, setFrom] = useState('')
+  useEffect(() => {
+    get<LoginProviders>('/v1/login').then(({ providers }) => {
+      const asked = (providers ?? []).filter((one) => one.kind === 'ldap')
+      setDirectories(asked)
+      if (asked[0]) setFrom(asked[0].name)
+    }, () => {}) // accounts and tokens are there all the same
+  }, [])
   const token = said.token.trim()
   const differs = first && said.again !== '' && said.again !== said.chosen
   const ready = token || (said.user.trim() && said.password && (!first || (said.chosen && said.again === said.chosen)))
@@ -29,7 +39,7 @@ export function SignIn() {
     setBusy(true)
     setError(undefined)
     try {
-      await call<Session>('POST', '/v1/session', token ? { token } : { user: said.user.trim(), password: said.password, ...(first && { new_password: said.chosen }) })
+      await call<Session>('POST', '/v1/session', token ? { token } : { user: said.user.trim(), password: said.password, ...(from && { provider: from }), ...(first && { new_password: said.chosen }) })
       const who = whoOf(await get<Self>('/v1/self'))
       setSaid({ user: '', password: '', chosen: '', again: '', token: '' })
       client.setQueryData(['session'], who)
@@ -53,6 +63,15 @@ export function SignIn() {
           <Preferences />
         </div>
         <p>{t('signin.about')}</p>
+        {directories.length > 0 && (
+          <>
+            <span className="named"><label htmlFor="from">{t('signin.from')}</label><EntryMark entry="signin" label={t('signin.from')} /></span>
+            <select id="from" className="field" value={from} disabled={first} onChange={(event) => setFrom(event.target.value)}>
+              {directories.map((one) => <option key={one.name} value={one.name}>{one.caption || one.name}</option>)}
+              <option value="">{t('signin.own')}</option>
+            </select>
+          </>
+        )}
         {field('user', t('signin.user'), { type: 'text', autoFocus: true, autoComplete: 'username', autoCapitalize: 'none', readOnly: first })}
         {field('password', t('signin.password'), { autoComplete: 'current-password', readOnly: first })}
         {first && (

@@ -1,4 +1,4 @@
-import { cleanup, configure, render, screen } from '@testing-library/react'
+import { cleanup, configure, render, screen, fireEvent } from '@testing-library/react'
 import userEvent from './user'
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import i18next from 'i18next'
@@ -11,7 +11,7 @@ import { startText } from '../src/parts/forecast'
 import { StateTag } from '../src/parts/states'
 import { truth } from '../src/pages/job/truth'
 import { SignIn } from '../src/signin'
-import { jobStates, type Allocation, type Beyond, type JobDetail, type JobState } from '../src/types'
+import { jobStates, type Allocation, type Beyond, type JobDetail, type JobState, type LoginProvider } from '../src/types'
 import { en, zh } from './words'
 
 const patience = { timeout: 30_000 } // a busy machine is slow
@@ -49,16 +49,37 @@ test('states have their words in both languages', async () => {
   for (const state of jobStates) expect(screen.getByText(state)).toBeTruthy()
 })
 
+// beside answers what the sign-in page asks for before anybody signs in, and hands on the rest.
+const beside = (providers: LoginProvider[], answer: (path: string) => Promise<Response>) => vi.fn(async (path: string) => path === '/v1/login' ? new Response(JSON.stringify({ providers })) : answer(path))
+const bodiesOf = (fetched: { mock: { calls: unknown[] } }) => (fetched.mock.calls as [string, RequestInit][]).filter(([path]) => path === '/v1/session').map(([, init]) => init.body)
+
+test('a directory is offered, and its password goes with its name', async () => {
+  await i18next.changeLanguage('en')
+  const fetched = beside([{ name: 'company', kind: 'ldap', caption: 'Company directory' }, { name: 'platform', kind: 'oidc', caption: 'Platform' }],
+    async () => new Response(JSON.stringify({ code: 'unauthorized', id: 'auth.directory_wrong', message: 'wrong there' }), { status: 401 }))
+  vi.stubGlobal('fetch', fetched)
+  show(<SignIn />)
+  const from = await screen.findByLabelText<HTMLSelectElement>('Sign in with')
+  expect([...from.options].map((o) => o.text)).toEqual(['Company directory', 'An account of this cluster'])
+  const enter = screen.getByRole<HTMLButtonElement>('button', { name: 'Sign in' })
+  await userEvent.type(screen.getByLabelText('Account'), 'ann')
+  await userEvent.type(screen.getByLabelText('Password'), 'secret')
+  await userEvent.click(enter)
+  expect((await screen.findByRole('alert')).textContent).toContain('wrong there')
+  fireEvent.change(from, { target: { value: '' } })
+  await userEvent.click(enter)
+  await vi.waitFor(() => expect(bodiesOf(fetched)).toEqual(['{"user":"ann","password":"secret","provider":"company"}', '{"user":"ann","password":"secret"}']), patience)
+})
+
 test('signing in sends the token once and keeps it nowhere', async () => {
   await i18next.changeLanguage('en')
-  const fetched = vi.fn(async () => new Response(JSON.stringify({ token: { id: 't1', role: 'account' }, role: 'admin', cluster: 'admin', project: 'default' })))
+  const fetched = beside([], async () => new Response(JSON.stringify({ token: { id: 't1', role: 'account' }, role: 'admin', cluster: 'admin', project: 'default' })))
   vi.stubGlobal('fetch', fetched)
   const client = show(<SignIn />)
   await userEvent.type(screen.getByLabelText('Token'), ' nl_user_secret ')
   await userEvent.click(screen.getByRole('button', { name: 'Sign in' }))
   await vi.waitFor(() => expect(client.getQueryData(['session'])).toEqual({ id: 't1', role: 'admin', project: '', acting: 'default', cluster: 'admin', memberships: [] }), patience)
-  const [path, init] = fetched.mock.calls[0] as unknown as [string, RequestInit]
-  expect(path).toBe('/v1/session')
+  const [, init] = (fetched.mock.calls as unknown as [string, RequestInit][]).find(([path]) => path === '/v1/session')!
   expect(init.body).toBe('{"token":"nl_user_secret"}')
   expect((init.headers as Record<string, string>)['X-Nomadlike-Request']).toBe('ui')
   expect(JSON.stringify({ ...localStorage, ...sessionStorage })).not.toContain('secret')
@@ -72,7 +93,7 @@ test('a first password asks for another, and neither is kept', async () => {
     new Response(JSON.stringify({ token: { id: 't1' } })),
     new Response(JSON.stringify({ token: { id: 't1', role: 'account', user: 'li', method: 'password' }, role: 'user', project: 'vision' })),
   ]
-  const fetched = vi.fn(async () => answers.shift()!)
+  const fetched = beside([], async () => answers.shift()!)
   vi.stubGlobal('fetch', fetched)
   const client = show(<SignIn />)
   const enter = screen.getByRole<HTMLButtonElement>('button', { name: 'Sign in' })
@@ -87,7 +108,7 @@ test('a first password asks for another, and neither is kept', async () => {
   await userEvent.type(screen.getByLabelText('The new password again'), 'three pandas eat')
   await userEvent.click(enter)
   await vi.waitFor(() => expect(client.getQueryData<{ user: string }>(['session'])?.user).toBe('li'), patience)
-  const bodies = (fetched.mock.calls as unknown as [string, RequestInit][]).map(([, init]) => init.body)
+  const bodies = bodiesOf(fetched)
   expect(bodies[0]).toBe('{"user":"li","password":"drawn-secret"}')
   expect(bodies[1]).toBe('{"user":"li","password":"drawn-secret","new_password":"three pandas eat"}')
   expect(JSON.stringify({ ...localStorage, ...sessionStorage }) + document.body.innerHTML).not.toMatch(/secret|pandas/)

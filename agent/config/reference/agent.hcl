@@ -56,6 +56,46 @@ server {
       from          = "cluster@example.org"
     }
   }
+
+  sign_in {
+    ldap "company" {
+      caption            = "Company directory"
+      kind               = "active_directory"
+      servers            = ["ldaps://dc1.corp.example", "ldaps://dc2.corp.example"]
+      start_tls          = true
+      insecure           = false
+      ca_file            = "/etc/nomadlike/corp-ca.pem"
+      timeout            = "5s"
+      bind_dn            = "cn=nomadlike,ou=services,dc=corp,dc=example"
+      bind_password_file = "/etc/nomadlike/ldap-password"
+
+      users {
+        dn           = "uid={name},ou=people,dc=corp,dc=example"
+        base         = "ou=people,dc=corp,dc=example"
+        filter       = "(&(objectClass=user)(sAMAccountName={name}))"
+        subject      = "objectGUID"
+        name         = "sAMAccountName"
+        display_name = "displayName"
+        email        = "mail"
+      }
+
+      groups {
+        base      = "ou=groups,dc=corp,dc=example"
+        filter    = "(member={dn})"
+        attribute = "memberOf"
+        nested    = true
+      }
+
+      grant "cn=ml-team,ou=groups,dc=corp,dc=example" {
+        project = "vision"
+        role    = "user"
+      }
+
+      grant "cn=cluster,ou=groups,dc=corp,dc=example" {
+        cluster_role = "operator"
+      }
+    }
+  }
 }
 
 client {
