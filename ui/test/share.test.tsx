@@ -114,7 +114,7 @@ test('a shared wall leads to no machine', async () => {
 test('a link that is over asks to sign in and shows nothing', async () => {
   const { asked } = open(null)
   await screen.findByLabelText('Token')
-  expect(asked.map(([, path]) => path)).toEqual(['/v1/self', '/v1/session'])
+  expect(asked.map(([, path]) => path)).toEqual(['/v1/self', '/v1/session', '/v1/login']) // the last: what one may sign in through
   expect(document.body.textContent).not.toContain('train')
 })
 
