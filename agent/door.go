@@ -31,7 +31,7 @@ func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
 		Pool: a.pool, Identity: a.ident, Members: a.members, Servers: a.members, Archives: a.members, Authority: a.identity, Keys: a.teller, Vault: a.vault, Tell: a.notifier, Audit: a.copies,
 		Addr: a.addr, SpoolDir: a.config.DataDir, LapseGrace: a.config.Server.LapseGrace, Stopping: a.life.stopping,
 		Leads: a.raft.IsLeader, Leader: a.raft.LeaderAddr, Full: a.raft.DiskFull, Hears: a.server.Hears,
-		Self: a.self, Health: a.health, KeepSessions: out.keep, Providers: providersOf(&a.config.Server.SignIn, a.log),
+		Self: a.self, Health: a.health, KeepSessions: out.keep, Providers: append(providersOf(&a.config.Server.SignIn, a.log), a.relying...),
 	}
 	if a.backups != nil {
 		c.Collectors = append(c.Collectors, a.backups)

@@ -236,7 +236,7 @@ var noEntry = map[string]string{
 	"nodes.available": "asks", "operator.snapshot_inspect": "asks",
 	"jobs.consent":       "needs a VIP job that asks; its entry goes by propose like the others",
 	"allocations.commit": "is done by the node", "nodes.treat_device": "needs a device; its entry goes by propose like the others",
-	"session.create": "signs in by a token, or as login.create does", "session.delete": "ends at this agent; a token that a password made goes by propose like the others",
+	"session.create": "signs in by a token, or as login.create does", "session.begin": "changes nothing here", "login.begin": "changes nothing here", "session.delete": "ends at this agent; a token that a password made goes by propose like the others",
 	"login.create": "rests on the account and its password: see TestSigningInIsComparedInTheLog", "tokens.extend": "needs a token that a sign-in made; its entry goes by propose like the others",
 	"tokens.bootstrap": "the log compares the setup secret", "agent.join": "the log takes the use of the join token", "agent.renew": "a certificate, by the proof of a key: see TestRenewalWhileRemoved",
 	"servers.join": "gossip", "operator.raft_remove_peer": "the log's own configuration", "operator.raft_add_peer": "needs a removed server; its entry goes by propose like the others",

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"nomadlike/agent/config"
+	"nomadlike/agent/httpapi"
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/internal/logkey"
 	"nomadlike/internal/messages"
@@ -142,7 +143,8 @@ type Agent struct {
 	teller   *teller
 	journal  *journal.Journal // of who did what
 	copies   *auditCopies
-	vault    *vault // of secrets
+	relying  []httpapi.Provider // providers of OpenID Connect
+	vault    *vault             // of secrets
 	notifier *notifier
 }
 
@@ -382,6 +384,9 @@ func (a *Agent) openServer(context.Context) error {
 		return nil
 	}
 	var err error
+	if a.relying, err = relyingOnAll(a.config.Server.SignIn.OIDC); err != nil {
+		return err
+	}
 	if a.journal, err = openAudit(&a.config, a.ID(), a.life, a.log); err != nil {
 		return err
 	}

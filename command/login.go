@@ -34,14 +34,16 @@ func login(set *flag.FlagSet) func(*Env, []string) error {
 	user := set.String("user", "", "cli.flag.login_user")
 	provider := set.String("provider", "", "cli.flag.login_provider")
 	providers := set.Bool("providers", false, "cli.flag.login_providers")
-	passwords := declarePasswords(set)
+	passwords, ways := declarePasswords(set), declareProviderFlags(set)
 	return func(env *Env, args []string) error {
 		switch {
 		case len(args) > 1:
 			return none(args[1:])
-		case *user != "" && len(args) > 0:
+		case *user+*provider != "" && len(args) > 0:
 			return structs.NewError(structs.CodeInvalid, "cli.login.both")
-		case *user == "" && (passwords.given() || *provider != ""):
+		case ways.given() && (*provider == "" || *user != ""):
+			return structs.NewError(structs.CodeInvalid, "cli.login.no_provider")
+		case *user == "" && passwords.given():
 			return structs.NewError(structs.CodeInvalid, "cli.login.no_user")
 		case *provider != "" && *passwords.newFile != "":
 			return structs.NewError(structs.CodeInvalid, "auth.provider_new_password", "provider", *provider)
@@ -59,6 +61,10 @@ func login(set *flag.FlagSet) func(*Env, []string) error {
 		remembered.Project = *connection.project // that of whoever signed in before is not theirs
 		if *user != "" {
 			if remembered.Token, err = env.signIn(&remembered, *provider, *user, passwords); err != nil {
+				return err
+			}
+		} else if *provider != "" {
+			if remembered.Token, err = env.signInThrough(&remembered, *provider, ways); err != nil {
 				return err
 			}
 		} else if remembered.Token, err = env.tokenFor(connection, args, remembered.Token); err != nil {

@@ -135,7 +135,7 @@ func otherNames(text string) bool {
 	}
 	switch text {
 	case "server.bootstrap_expect", "server.join", "server.backup.path", "server.backup.interval", "server.backup.keep", "server.renew_grace", "server.forget_nodes", "server.keep_jobs", "server.keep_jobs_for", "server.jobs_size_max",
-		"server.audit.file", "server.audit.syslog.address", "server.audit.syslog.ca", "server.sign_in.ldap",
+		"server.audit.file", "server.audit.syslog.address", "server.audit.syslog.ca", "server.sign_in.ldap", "server.sign_in.oidc",
 		"server.notify.url", "server.notify.allow", "server.notify.smtp.address", "server.notify.smtp.from", "server.notify.smtp.password_file",
 		"client.disk.space_min", "client.disk.space_back", "client.disk.inodes_min", "client.disk.inodes_back", "client.servers", "client.pool", "client.port_min", "client.reserved.cpu", "client.reserved.memory",
 		"client.topology", "client.nccl_debug", "client.device", "client.storage", "client.data.path", "client.data.retention", "client.data.free_min", "client.exec.isolation", "client.exec.view", "client.exec.pids_max", "client.exec.ulimits", "client.exec.ulimits_max", "client.exec.root",

@@ -18,6 +18,7 @@ const (
 // SignInBlock is the block of the providers that people sign in through.
 type SignInBlock struct {
 	LDAP []LDAPBlock
+	OIDC []OIDCBlock
 }
 
 // GrantBlock is the role of who belongs to a group, which is its label: in a project, or
@@ -32,6 +33,7 @@ type GrantBlock struct {
 // SignIn is the part of the providers that people sign in through.
 type SignIn struct {
 	LDAP []LDAP
+	OIDC []OIDC
 }
 
 // Provider is what all providers have.
@@ -43,6 +45,7 @@ type Provider struct {
 
 func walkSignIn(v visitor, b *SignInBlock, c *SignIn) {
 	every(v, "ldap", "name", &b.LDAP, walkLDAP, nil)
+	every(v, "oidc", "name", &b.OIDC, walkOIDC, nil)
 	v.rule(func(r *resolver) { resolveSignIn(r, b, c) })
 }
 
@@ -60,11 +63,18 @@ func resolveSignIn(r *resolver, b *SignInBlock, c *SignIn) {
 		r.refuse("server.sign_in.ldap", "agent.config.provider_count", "max", providersMax)
 		return
 	}
+	if len(b.OIDC) > providersMax {
+		r.refuse("server.sign_in.oidc", "agent.config.provider_count", "max", providersMax)
+		return
+	}
 	var names []string
 	for i := range b.LDAP {
 		if one, ok := resolveLDAP(r, structs.IndexedPath("server.sign_in.ldap", i), &b.LDAP[i], &names); ok {
 			c.LDAP = append(c.LDAP, one)
 		}
+	}
+	for i := range b.OIDC {
+		c.OIDC = append(c.OIDC, resolveOIDC(r, structs.IndexedPath("server.sign_in.oidc", i), &b.OIDC[i], &names))
 	}
 }
 

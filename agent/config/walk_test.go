@@ -92,7 +92,7 @@ func made() map[string]string {
 		"Server.SignIn.LDAP":   "blocks ldap",
 		"Client.Exec.NoCgroup": "cgroups", "Client.Docker.ImageGC.Disabled": "image_gc.enabled",
 		"Client.Docker.Program": "tests", "Client.Docker.ImageGC.Every": "tests", "Devices.Builtin": "tests", "Files": "the files that were read",
-		"JoinToken": "join_token and join_token_file", "JoinFile": "join_token_file",
+		"Server.SignIn.OIDC": "blocks oidc", "JoinToken": "join_token and join_token_file", "JoinFile": "join_token_file",
 	}
 }
 

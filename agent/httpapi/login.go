@@ -11,6 +11,7 @@ import (
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/auth/oidc"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
@@ -34,6 +35,8 @@ type loginHandlers struct {
 	hashing chan struct{} // a place for each hash
 
 	providers []Provider
+	desk      *oidc.Desk    // of sign-ins that go on at a provider
+	asking    chan struct{} // a place for each question to such a provider
 
 	mu struct {
 		sync.Mutex
@@ -45,7 +48,7 @@ type loginHandlers struct {
 func newLoginHandlers(all *core, c *Config) *loginHandlers {
 	h := &loginHandlers{
 		core: all, callers: &callers{replica: all.replica, store: all.store, now: all.now}, rand: c.Rand, cost: c.PasswordCost, hashing: make(chan struct{}, hashesMax),
-		providers: c.Providers,
+		providers: c.Providers, desk: oidc.NewDesk(c.Door.Now), asking: make(chan struct{}, askedMax),
 	}
 	if h.cost == (auth.Cost{}) {
 		h.cost = auth.PasswordCost()
@@ -65,6 +68,9 @@ func (h *loginHandlers) create(r *front.Request, body *api.LoginRequest) (*api.N
 // signIn makes a token for whoever knows an account's password, or is known to a
 // directory.
 func (h *loginHandlers) signIn(r *front.Request, body *api.LoginRequest) (string, structs.Token, error) {
+	if body.Pending != "" {
+		return h.throughBrowser(r, body)
+	}
 	if body.Provider != "" {
 		return h.throughDirectory(r, body)
 	}
@@ -333,14 +339,7 @@ func (s *doorSigner) SignIn(r *front.Request, body *api.LoginRequest) (string, e
 	if provider, err := s.login.provider(body.Provider); body.Provider != "" && err == nil {
 		r.Through = provider.through() // the leader signs in, the record here tells it, too
 	}
-	leader := s.leader()
-	if leader == "" {
-		return "", structs.NewError(structs.CodeUnavailable, "agent.no_server")
-	}
-	client, err := api.New(api.Config{
-		Address: "https://" + leader, Language: r.Header.Get("Accept-Language"), RetryFor: -1,
-		HTTPClient: &http.Client{Transport: onBehalf{s.agents, front.Address(r.Request)}},
-	})
+	client, err := s.toLeader(r)
 	if err != nil {
 		return "", err
 	}
@@ -354,22 +353,28 @@ func (s *doorSigner) SignIn(r *front.Request, body *api.LoginRequest) (string, e
 }
 
 // SignOut implements front.Signer.
-func (s *doorSigner) SignOut(r *front.Request, token *structs.Token) error {
+func (s *doorSigner) SignOut(r *front.Request, token *structs.Token) (string, error) {
 	_, err := s.login.propose(r, structs.CommandTokenDelete, structs.TokenDelete{ID: token.ID})
-	if structs.CodeOf(err) == structs.CodeNotFound { // it is gone already
-		return nil
+	if err != nil && structs.CodeOf(err) != structs.CodeNotFound { // it is gone already
+		return "", err
 	}
-	return err
+	provider, err := s.login.relying(token.Provider)
+	if err != nil { // it went through none, or through one that is not there any more
+		return "", nil //nolint:nilerr // signing out here does not hang on it
+	}
+	return provider.Relying.SignOutAddress(r.Context(), "https://"+r.Host+"/"), nil
 }
 
 // onBehalf says whom a request is made for.
 type onBehalf struct {
 	http.RoundTripper
 	origin string
+	page   string // host of the pages that a browser asked at
 }
 
 func (o onBehalf) RoundTrip(r *http.Request) (*http.Response, error) {
 	out := r.Clone(r.Context())
 	out.Header.Set(front.HeaderFor, o.origin)
+	out.Header.Set(front.HeaderPage, o.page)
 	return o.RoundTripper.RoundTrip(out)
 }

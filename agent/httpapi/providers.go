@@ -9,6 +9,7 @@ import (
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/auth/oidc"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -20,7 +21,8 @@ type Provider struct {
 	Rules   []auth.Rule
 	Fold    func(group string) string // of auth.Grants; may be nil
 
-	Directory Directory // of kind ldap; nil: it takes no passwords
+	Directory Directory      // of kind ldap; nil: it takes no passwords
+	Relying   *oidc.Provider // of kind oidc; nil: nobody is sent there
 }
 
 // Directory finds out whose a name and a password are.

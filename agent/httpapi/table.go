@@ -107,6 +107,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.ReadOf(users, api.UsersDelete, e.users.delete)
 	front.WriteOf(front.About(leader, e.find.user()), api.UsersPassword, e.login.setPassword)
 	front.Write(leader, api.LoginCreate, e.login.create)
+	front.Write(leader, api.LoginBegin, e.login.begin)
 	front.Read(t, api.LoginList, e.login.list)
 	front.WriteOf(users, api.UsersIdentity, e.login.identify)
 	front.ReadOf(caller, api.TokensExtend, e.login.extend)

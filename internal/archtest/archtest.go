@@ -30,6 +30,7 @@ func House() []Room {
 		{"nomadlike/state", 2},
 		{"nomadlike/scheduler", 2},
 		{"nomadlike/auth", 2},
+		{"nomadlike/auth/oidc", 3},
 		{"jobspec", 2},
 		{"nomadlike/launch", 2},
 		{"plugins/driver/...", 2},

@@ -15,6 +15,9 @@ type LoginRequest struct {
 	Password    string `json:"password"`
 	NewPassword string `json:"new_password,omitempty"`
 	Provider    string `json:"provider,omitempty"` // by its name; see LoginProviders
+
+	Pending string          `json:"pending,omitempty"` // of LoginBegun: finishes what was begun at a provider of kind oidc
+	Answer  *ProviderAnswer `json:"answer,omitempty"`  // that a browser brought back; none for a code that was typed elsewhere
 }
 
 // LoginProviders are what one may sign in through beside the passwords of accounts.
@@ -76,7 +79,7 @@ var (
 )
 
 func loginRoutes() []Route {
-	return []Route{LoginCreate.route, LoginList.route, TokensExtend.route, UsersPassword.route}
+	return append(beginRoutes(), LoginCreate.route, LoginList.route, TokensExtend.route, UsersPassword.route)
 }
 
 // LoginProviders lists what one may sign in through; it needs no token.

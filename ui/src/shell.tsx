@@ -19,7 +19,7 @@ import { Rail } from './parts/rail'
 import { Failed, Loading, NoPage, failing } from './parts/states'
 import { act, lostProject, onActing, seenLost } from './acting'
 import { useRights, whoOf, type Who } from './rights'
-import type { Self, Session, Token } from './types'
+import type { Self, Session, SessionEnded, Token } from './types'
 
 const SignIn = lazy(() => again(() => Promise.all([import('./signin'), withTexts('signin')])).then(([m]) => ({ default: m.SignIn })))
 const OwnPassword = lazy(() => again(() => Promise.all([import('./parts/password'), withTexts('people')])).then(([m]) => ({ default: m.OwnPassword })))
@@ -165,13 +165,14 @@ function Shared({ token }: { token: Token }) {
 
 // leave ends the session; what stands here then is the sign-in.
 async function leave(client: QueryClient) {
-  await call('DELETE', '/v1/session').catch(() => {}) // the cookie may be over already
+  const ended = await call<SessionEnded>('DELETE', '/v1/session').catch(() => undefined) // the cookie may be over already
   dropDrafts()
   act('')
   // What is open may have been refused meanwhile, and have asked who is signed in.
   await client.cancelQueries({ queryKey: ['session'] })
   client.setQueryData(['session'], null)
   client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
+  if (ended?.address?.startsWith('https://')) location.assign(ended.address) // one signs out at the provider, too
 }
 
 function Header({ who, hidden, menu }: { who: Who; hidden: boolean; menu: () => void }) {

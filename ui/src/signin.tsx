@@ -5,6 +5,7 @@ import { useTranslation } from 'react-i18next'
 import { ApiError, call, get } from './api'
 import { Button } from './parts/controls'
 import { Alert, errorText } from './parts/states'
+import { Through } from './parts/through'
 import { whoOf } from './rights'
 import { Preferences } from './shell'
 import type { LoginProvider, LoginProviders, Self, Session } from './types'
@@ -22,27 +23,31 @@ export function SignIn() {
   const [first, setFirst] = useState(false)
   const [error, setError] = useState<unknown>()
   const [busy, setBusy] = useState(false)
-  const [directories, setDirectories] = useState<LoginProvider[]>([])
+  const [providers, setProviders] = useState<LoginProvider[]>([])
+  const directories = providers.filter((one) => one.kind === 'ldap')
   const [from, setFrom] = useState('')
   useEffect(() => {
     get<LoginProviders>('/v1/login').then(({ providers }) => {
-      const asked = (providers ?? []).filter((one) => one.kind === 'ldap')
-      setDirectories(asked)
-      if (asked[0]) setFrom(asked[0].name)
+      setProviders(providers ?? [])
+      const asked = (providers ?? []).find((one) => one.kind === 'ldap')
+      if (asked) setFrom(asked.name)
     }, () => {}) // accounts and tokens are there all the same
   }, [])
   const token = said.token.trim()
   const differs = first && said.again !== '' && said.again !== said.chosen
   const ready = token || (said.user.trim() && said.password && (!first || (said.chosen && said.again === said.chosen)))
+  const enter = async () => {
+    const who = whoOf(await get<Self>('/v1/self'))
+    setSaid({ user: '', password: '', chosen: '', again: '', token: '' })
+    client.setQueryData(['session'], who)
+  }
   const submit = async (event: FormEvent) => {
     event.preventDefault()
     setBusy(true)
     setError(undefined)
     try {
       await call<Session>('POST', '/v1/session', token ? { token } : { user: said.user.trim(), password: said.password, ...(from && { provider: from }), ...(first && { new_password: said.chosen }) })
-      const who = whoOf(await get<Self>('/v1/self'))
-      setSaid({ user: '', password: '', chosen: '', again: '', token: '' })
-      client.setQueryData(['session'], who)
+      await enter()
     } catch (failure) {
       if (firstAsked(failure)) setFirst(true)
       else setError(failure)
@@ -90,6 +95,7 @@ export function SignIn() {
             <p id="token-help" className="quiet">{t('signin.help')}</p>
           </>
         )}
+        {!first && <Through providers={providers} enter={enter} failed={setError} />}
         {error !== undefined && <Alert text={errorText(error, t)} />}
         <Button tone="first" type="submit" disabled={busy || !ready}>{t('signin.enter')}</Button>
         <p><a href={`/docs/${i18n.language === 'zh' ? 'zh' : 'en'}/`}>{t('menu.guides')}</a></p>

@@ -1261,6 +1261,20 @@ export interface LogPolicy {
   files?: number
 }
 
+export interface LoginBeginRequest {
+  device?: boolean
+  provider: string
+  redirect?: string
+}
+
+export interface LoginBegun {
+  address: string
+  every?: string
+  expires_at: string | null
+  pending: string
+  user_code?: string
+}
+
 export interface LoginProvider {
   caption?: string
   kind: string
@@ -1272,8 +1286,10 @@ export interface LoginProviders {
 }
 
 export interface LoginRequest {
+  answer?: ProviderAnswer
   new_password?: string
   password: string
+  pending?: string
   provider?: string
   user: string
 }
@@ -1972,6 +1988,13 @@ export interface ProjectUse {
   users: UserUse[] | null
 }
 
+export interface ProviderAnswer {
+  code?: string
+  error?: string
+  iss?: string
+  state?: string
+}
+
 export interface Queue {
   entries: QueueEntry[] | null
   hidden?: number
@@ -2289,10 +2312,20 @@ export interface Session {
   token: Token
 }
 
+export interface SessionBeginRequest {
+  provider: string
+}
+
+export interface SessionBegun {
+  address: string
+}
+
 export interface SessionEnded {
+  address?: string
 }
 
 export interface SessionRequest {
+  answer?: ProviderAnswer
   code?: string
   new_password?: string
   password?: string

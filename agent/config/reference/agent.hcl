@@ -95,6 +95,27 @@ server {
         cluster_role = "operator"
       }
     }
+
+    oidc "platform" {
+      caption            = "Company account"
+      issuer             = "https://login.example.org/realms/main"
+      client_id          = "nomadlike"
+      client_secret_file = "/etc/nomadlike/platform-secret"
+      scopes             = ["profile", "email", "groups"]
+      name_claim         = "preferred_username"
+      groups_claim       = "groups"
+      ca_file            = "/etc/nomadlike/platform-ca.pem"
+      end_session        = true
+
+      grant "ml-team" {
+        project = "vision"
+        role    = "user"
+      }
+
+      grant "platform-admins" {
+        cluster_role = "admin"
+      }
+    }
   }
 }
 

@@ -113,13 +113,17 @@ type Config struct {
 	Signer   Signer   // nil: nobody signs in with a password
 }
 
-// Signer signs people in with the passwords of their accounts.
+// Signer signs people in.
 type Signer interface {
-	// SignIn makes a token for whoever knows an account's password, and notes in the
-	// request who that is.
+	// SignIn makes a token for whoever knows an account's password, or is vouched for
+	// by a provider, and notes in the request who that is.
 	SignIn(r *Request, body *api.LoginRequest) (secret string, err error)
-	// SignOut revokes a token that SignIn made.
-	SignOut(r *Request, token *structs.Token) error
+	// Begin begins a sign-in of a browser at a provider, which sends it back to the
+	// pages of the host that was asked.
+	Begin(r *Request, provider string) (*api.LoginBegun, error)
+	// SignOut revokes a token that SignIn made. It returns where its holder signs out
+	// at the provider, "" for nowhere.
+	SignOut(r *Request, token *structs.Token) (address string, err error)
 }
 
 // New makes a door without routes.

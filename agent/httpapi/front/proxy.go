@@ -22,7 +22,10 @@ const (
 	// never goes in a circle: a client to a server, that to the leader.
 	headerForwarded = "X-Nomadlike-Forwarded"
 	// HeaderFor is the address that a server has a request from which it passes on.
-	HeaderFor   = "X-Nomadlike-For"
+	HeaderFor = "X-Nomadlike-For"
+	// HeaderPage is the host of the pages at which a browser asked a server to begin a
+	// sign-in. Only a server's own requests have it: what it passes on for others does not.
+	HeaderPage  = "X-Nomadlike-Page"
 	forwardsMax = 2
 
 	proxyDialTimeout = 2 * time.Second
@@ -80,6 +83,7 @@ func rewrite(r *httputil.ProxyRequest) {
 	r.Out.Host = ""
 	r.Out.Header.Set(headerForwarded, strconv.Itoa(Forwards(r.In)+1))
 	r.Out.Header.Set(HeaderFor, Address(r.In))
+	r.Out.Header.Del(HeaderPage)
 	// This agent has checked where the request comes from; the server would
 	// compare with its own name.
 	r.Out.Header.Del("Origin")
@@ -106,16 +110,34 @@ func Origin(r *http.Request) string { return keyOf(Address(r)) }
 // a request that it passes on is believed, since its certificate says that it is one;
 // what anybody else says is not, an agent of a node included.
 func Address(r *http.Request) string {
-	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 { // verified by the handshake
-		who, err := auth.ParseIdentity(r.TLS.PeerCertificates[0])
-		if said := r.Header.Get(HeaderFor); err == nil && who.Role == auth.RoleServer && said != "" && len(said) <= originMax {
-			return said
-		}
+	if said := r.Header.Get(HeaderFor); said != "" && len(said) <= originMax && ofServer(r) {
+		return said
 	}
 	return hostOf(r.RemoteAddr)
 }
 
-const originMax = 64 // bytes
+// ofServer reports whether a server of the cluster makes a request.
+func ofServer(r *http.Request) bool {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return false
+	}
+	who, err := auth.ParseIdentity(r.TLS.PeerCertificates[0]) // verified by the handshake
+	return err == nil && who.Role == auth.RoleServer
+}
+
+// PageHost is the host of the pages for which a server asks, "" where nobody believable
+// asks for any.
+func PageHost(r *http.Request) string {
+	if said := r.Header.Get(HeaderPage); len(said) <= pageHostMax && ofServer(r) {
+		return said
+	}
+	return ""
+}
+
+const (
+	originMax   = 64  // bytes
+	pageHostMax = 260 // of a name and a port
+)
 
 // Forwards is how often a request was passed on before.
 func Forwards(r *http.Request) int {

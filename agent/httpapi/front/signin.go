@@ -17,6 +17,7 @@ import (
 // cookie whose name begins with __Host- from this very host over TLS only.
 const (
 	sessionCookie = "__Host-nomadlike"
+	begunCookie   = "__Host-nomadlike-begun" // of a sign-in that goes on at a provider
 
 	sessionIdle = 12 * time.Hour     // without a request, it ends
 	sessionLife = 7 * 24 * time.Hour // then one signs in again
@@ -295,7 +296,7 @@ func (f *Front) identifyCookie(route api.Route, w http.ResponseWriter, r *http.R
 	}
 	who.session = one
 	if text, expires, due := f.sessions.renewed(text); due {
-		setCookie(w, text, int(expires.Sub(f.now())/time.Second))
+		setCookie(w, sessionCookie, text, int(expires.Sub(f.now())/time.Second))
 	}
 	r.Header.Set("Authorization", "Bearer "+one.secret)
 	r.Header.Del("Cookie")
@@ -318,6 +319,7 @@ func (s *session) until(r *http.Request) (*http.Request, func()) {
 func (f *Front) sessionTable() *Table {
 	t := NewTable()
 	Write(t, api.SessionCreate, f.signIn)
+	Write(t, api.SessionBegin, beginner(f))
 	Read(t, api.SessionDelete, f.signOut)
 	return t
 }
@@ -337,8 +339,14 @@ func (f *Front) signIn(r *Request, asked *api.SessionRequest) (*api.Session, err
 	}
 	secret := strings.TrimSpace(asked.Token)
 	switch {
-	case asked.User != "" && (secret != "" || asked.Code != ""), asked.Code != "" && secret != "":
+	case asked.User != "" && (secret != "" || asked.Code != ""), asked.Code != "" && secret != "", asked.Answer != nil && asked.User+secret+asked.Code != "":
 		return nil, structs.NewError(structs.CodeInvalid, "agent.sign_in_both")
+	case asked.Answer != nil && f.signer != nil:
+		var err error
+		if secret, err = f.signer.SignIn(r, &api.LoginRequest{Provider: asked.Provider, Pending: begunOf(r.Request), Answer: asked.Answer}); err != nil {
+			return nil, err
+		}
+		setCookie(r.Writer, begunCookie, "", -1)
 	case asked.User != "" && f.signer != nil:
 		var err error
 		if secret, err = f.signer.SignIn(r, &api.LoginRequest{User: asked.User, Password: asked.Password, NewPassword: asked.NewPassword, Provider: asked.Provider}); err != nil {
@@ -350,8 +358,8 @@ func (f *Front) signIn(r *Request, asked *api.SessionRequest) (*api.Session, err
 			return nil, structs.NewError(structs.CodeUnauthorized, "agent.sign_in_code")
 		}
 	}
-	// A token that a password has just made may be new to this server.
-	thorough := asked.User != "" || f.guard.patient(PeerKey(r.RemoteAddr)) == 0
+	// A token that a sign-in has just made may be new to this server.
+	thorough := asked.User != "" || asked.Answer != nil || f.guard.patient(PeerKey(r.RemoteAddr)) == 0
 	who, err := f.callers.Authenticate(r.Context(), secret, "", thorough)
 	if err != nil {
 		return nil, err
@@ -364,19 +372,20 @@ func (f *Front) signIn(r *Request, asked *api.SessionRequest) (*api.Session, err
 	}
 	r.Caller = who // for the record
 	id, expires := f.sessions.begin(secret, PeerKey(r.RemoteAddr), who.Token.ExpiresAt.Time())
-	setCookie(r.Writer, id, int(expires.Sub(f.now())/time.Second))
+	setCookie(r.Writer, sessionCookie, id, int(expires.Sub(f.now())/time.Second))
 	return &api.Session{Token: WithoutHash(*who.Token), ExpiresAt: structs.At(expires)}, nil
 }
 
 // signOut ends the session of the cookie, and has the browser forget it.
 func (f *Front) signOut(r *Request) (*api.SessionEnded, error) {
+	ended := new(api.SessionEnded)
 	if cookie, err := r.Cookie(sessionCookie); err == nil {
 		if one := f.sessions.find(cookie.Value, PeerKey(r.RemoteAddr)); one != nil {
 			if who, err := f.callers.Authenticate(r.Context(), one.secret, "", false); err == nil {
 				who.session = one
 				r.Caller = who // for the record
 				if who.Token.Method != "" && f.signer != nil {
-					if err := f.signer.SignOut(r, who.Token); err != nil {
+					if ended.Address, err = f.signer.SignOut(r, who.Token); err != nil {
 						return nil, err
 					}
 				}
@@ -387,14 +396,42 @@ func (f *Front) signOut(r *Request) (*api.SessionEnded, error) {
 			f.sessions.tell(cookie.Value)
 		}
 	}
-	setCookie(r.Writer, "", -1)
-	return &api.SessionEnded{}, nil
+	setCookie(r.Writer, sessionCookie, "", -1)
+	return ended, nil
 }
 
-// setCookie sets the cookie for so many seconds; fewer than none take it away.
-func setCookie(w http.ResponseWriter, text string, seconds int) {
+// beginner begins sign-ins at providers. What finishes it is kept in a cookie: only the
+// browser that began finishes, so nobody is signed in as another by a link.
+func beginner(f *Front) func(*Request, *api.SessionBeginRequest) (*api.SessionBegun, error) {
+	return func(r *Request, asked *api.SessionBeginRequest) (*api.SessionBegun, error) {
+		switch {
+		case r.Header.Get(api.HeaderRequestedBy) == "":
+			return nil, structs.NewError(structs.CodeForbidden, "agent.request_header", "header", api.HeaderRequestedBy)
+		case f.signer == nil, Forwards(r.Request) > 0: // the address that the browser shows is not known here
+			return nil, structs.NewError(structs.CodeInvalid, "oidc.at_a_server")
+		}
+		begun, err := f.signer.Begin(r, asked.Provider)
+		if err != nil {
+			return nil, err
+		}
+		setCookie(r.Writer, begunCookie, begun.Pending, int(begun.ExpiresAt.Time().Sub(f.now())/time.Second))
+		return &api.SessionBegun{Address: begun.Address}, nil
+	}
+}
+
+// begunOf is the sign-in that a browser has begun, in a form that nobody can open: never
+// "", which would be no sign-in through a provider.
+func begunOf(r *http.Request) string {
+	if cookie, err := r.Cookie(begunCookie); err == nil && cookie.Value != "" {
+		return cookie.Value
+	}
+	return "none"
+}
+
+// setCookie sets a cookie for so many seconds; fewer than none take it away.
+func setCookie(w http.ResponseWriter, name, text string, seconds int) {
 	http.SetCookie(w, &http.Cookie{
-		Name: sessionCookie, Value: text, Path: "/", MaxAge: seconds,
+		Name: name, Value: text, Path: "/", MaxAge: seconds,
 		Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 }
