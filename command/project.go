@@ -135,6 +135,13 @@ func (env *Env) printProject(p *api.ProjectDetail) {
 			fields.row(env.text(list.id), safe(strings.Join(list.names, " ")))
 		}
 	}
+	for i, one := range p.Project.Granted {
+		title := ""
+		if i == 0 {
+			title = env.text("cli.col.granted")
+		}
+		fields.row(title, env.text("cli.project.granted", "user", safe(one.User), "role", env.roleText(one.Role), "provider", safe(one.Provider)))
+	}
 	row := func(id, value string) {
 		if value != "" {
 			fields.row(env.text(id), value)

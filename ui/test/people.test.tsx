@@ -172,6 +172,14 @@ test('an operator may act in every project', async () => {
 
 const vision = { '/v1/self': selfOf({ role: 'project-admin' }), '/v1/projects/vision': { defined: true, project: { name: 'vision', admins: ['li'], members: ['ann'], viewers: ['vic'] } } }
 
+test('whom a provider lets in is shown with its name, and nobody changes that here', async () => {
+  stub({ '/v1/self': selfOf({ role: 'project-admin' }), '/v1/projects/vision': { defined: true, project: { name: 'vision', granted: [{ user: 'ann', role: 'user', provider: 'company' }] } } })
+  show(<ProjectPage />, who({ role: 'project-admin' }))
+  const row = (await screen.findByText('from company')).closest('tr')!
+  expect(row.textContent).toContain('ann')
+  expect([within(row).queryByRole('combobox'), within(row).queryByRole('button'), screen.queryByText(en.people.open)]).toEqual([null, null, null])
+})
+
 test('members are added, changed and removed by who may, and errors stand where they are made', async () => {
   expect(membersOf(vision['/v1/projects/vision'].project).map((one) => one.name + ':' + one.role)).toEqual(['ann:user', 'li:project-admin', 'vic:viewer'])
   const asked = stub(vision, ({ method, body }) => (method === 'POST' && (body as { user: string }).user === 'nobody' ? { id: 'agent.member_no_account', message: 'no account nobody' } : undefined))

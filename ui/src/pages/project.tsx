@@ -21,14 +21,17 @@ import type { MemberRequest, Project, ProjectDetail, ProjectUse, QuotaUse, UserU
 export interface Belongs {
   name: string
   role: string
+  provider?: string // whose rules gave it; else administrators did
 }
 
 const memberRoles = ['viewer', 'user', 'project-admin']
 
-// membersOf are those that a project lists, by name.
+// membersOf are those that a project lists, and those that the rules of a provider let
+// in, by name.
 export function membersOf(project?: Project): Belongs[] {
   const of = (role: string, names?: string[]) => (names ?? []).map((name) => ({ name, role }))
-  return [...of('project-admin', project?.admins), ...of('user', project?.members), ...of('viewer', project?.viewers)].sort((a, b) => (a.name < b.name ? -1 : 1))
+  const granted = (project?.granted ?? []).map(({ user, role, provider }) => ({ name: user, role, provider }))
+  return [...of('project-admin', project?.admins), ...of('user', project?.members), ...of('viewer', project?.viewers), ...granted].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
 // ProjectPage is a project: the one that its address names, else the one that requests
@@ -151,19 +154,19 @@ function Members({ project, members, mine }: { project: string; members: Belongs
     <section className="card" aria-label={t('people.members')}>
       <h2>{t('people.members')}</h2>
       {members.length === 0 ? <Note tone="info" title={t('people.open')}>{may && t('people.first_closes')}</Note> : (
-        <Table<Belongs> label={t('people.members')} idOf={(one) => one.name} rows={members} page={100} least={accounts.length ? 560 : 340} columns={[
+        <Table<Belongs> label={t('people.members')} idOf={(one) => one.name + ' ' + (one.provider ?? '')} rows={members} page={100} least={accounts.length ? 560 : 340} columns={[
           { title: t('people.name'), cell: (one) => <>{one.name} {named.get(one.name)?.disabled && <span className="quiet">{t('people.disabled')}</span>}</>, compare: (a, b) => (a.name < b.name ? -1 : 1) },
           accounts.length > 0 && { title: t('people.display_name'), cell: (one) => named.get(one.name)?.display_name || '–' },
           {
             title: t('people.role'), compare: (a, b) => memberRoles.indexOf(a.role) - memberRoles.indexOf(b.role),
             cell: (one) => (
               <>
-                {may ? <Choice bare small label={t('people.role_of', { user: one.name })} value={one.role} off={busy === one.name} change={(role) => void put({ user: one.name, role })} options={roles} /> : t('role.' + one.role)}
-                {wrong?.name === one.name && <p role="alert" className="tone-bad">{errorText(wrong.error, t)}</p>}
+                {one.provider ? <>{t('role.' + one.role)} <span className="quiet">{t('people.granted', { provider: one.provider })}</span></> : may ? <Choice bare small label={t('people.role_of', { user: one.name })} value={one.role} off={busy === one.name} change={(role) => void put({ user: one.name, role })} options={roles} /> : t('role.' + one.role)}
+                {wrong?.name === one.name && !one.provider && <p role="alert" className="tone-bad">{errorText(wrong.error, t)}</p>}
               </>
             ),
           },
-          may && { title: <span className="hidden">{t('people.remove')}</span>, right: true, cell: (one) => <Button small tone="danger" aria-label={t('people.remove_of', { user: one.name })} onClick={() => { setWrong(undefined); setLeaving(one) }}>{t('people.remove')}</Button> },
+          may && { title: <span className="hidden">{t('people.remove')}</span>, right: true, cell: (one) => !one.provider && <Button small tone="danger" aria-label={t('people.remove_of', { user: one.name })} onClick={() => { setWrong(undefined); setLeaving(one) }}>{t('people.remove')}</Button> },
         ]} />
       )}
       {may && <Add project={project} members={members} put={put} known={accounts.filter(({ user }) => !user.disabled).map(({ user }) => user.name)} roles={roles} error={wrong && !members.some((one) => one.name === wrong.name) ? wrong.error : undefined} clear={() => setWrong(undefined)} />}
@@ -187,7 +190,7 @@ function Add({ project, members, known, roles, put, error, clear }: { project: s
   const list = useId()
   const says = useId()
   const user = name.trim()
-  const there = members.some((one) => one.name === user)
+  const there = members.some((one) => one.name === user && !one.provider)
   const problem = there ? t('people.member_already', { user }) : error === undefined ? '' : errorText(error, t)
   const add = (event: React.FormEvent) => {
     event.preventDefault()
