@@ -154,10 +154,22 @@ func TestCompare(t *testing.T) {
 			want := given()
 			maps.Copy(want, test.want)
 			got := given()
-			if got.Compare(test.processes, "PROBE"); !maps.Equal(got, want) {
+			if got.Compare(test.processes, "PROBE", nil); !maps.Equal(got, want) {
 				t.Errorf("facts %v, want %v", got, want)
 			}
 		})
+	}
+}
+
+// A variable that is a secret is there, and its value in no fact: neither as it was given
+// nor as a process has it, the same or changed.
+func TestCompareReadsNoSecrets(t *testing.T) {
+	for _, has := range []string{"canary", "canary-changed"} {
+		facts := Facts{"env.NCCL_TOKEN": "canary", "env.NCCL_DEBUG": "WARN"}
+		facts.Compare([]Process{{Env: map[string]string{"NCCL_TOKEN": has, "NCCL_OTHER": has, "NCCL_DEBUG": "INFO"}}}, "PROBE", map[string]bool{"NCCL_TOKEN": true, "NCCL_OTHER": true})
+		if want := (Facts{"env.NCCL_TOKEN": "***", "env.NCCL_DEBUG": "INFO", "env.changed": "NCCL_DEBUG=INFO (WARN)"}); !maps.Equal(facts, want) {
+			t.Errorf("facts %v, want %v", facts, want)
+		}
 	}
 }
 

@@ -17,6 +17,9 @@ const (
 	namesMax     = 16      // of variables in one fact
 )
 
+// unread stands for the value of a secret.
+const unread = "***"
+
 // Process is a process of a task as the node's /proc shows it.
 type Process struct {
 	PID  int
@@ -107,11 +110,16 @@ func ofLauncher(env map[string]string) bool {
 // against the one its processes have: an entrypoint, a script or a tool such as
 // env -i may have changed it. What the processes have takes the place of what
 // was given, and the facts env.unset, env.changed and env.dropped tell the
-// difference. Processes that have the variable probe are the check's own.
-func (facts Facts) Compare(processes []Process, probe string) {
+// difference. Processes that have the variable probe are the check's own. Of the
+// variables in secret no value is read, here or there: facts say that there is one.
+func (facts Facts) Compare(processes []Process, probe string, secret map[string]bool) {
 	given := make(map[string]string)
 	for name, value := range facts {
-		if variable, ok := strings.CutPrefix(name, "env."); ok {
+		switch variable, ok := strings.CutPrefix(name, "env."); {
+		case !ok:
+		case secret[variable]:
+			facts[name] = unread
+		default:
 			given[variable] = value
 		}
 	}
@@ -126,7 +134,7 @@ func (facts Facts) Compare(processes []Process, probe string) {
 			continue
 		}
 		for name, value := range p.Env {
-			if _, known := facts["env."+name]; !known && len(facts) < factsMax && watched(name) {
+			if _, known := facts["env."+name]; !known && len(facts) < factsMax && watched(name) && !secret[name] {
 				facts["env."+name] = bounded(value) // what the script itself has set
 			}
 		}

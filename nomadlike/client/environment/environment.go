@@ -154,10 +154,9 @@ func (e *Environment) facts(ctx context.Context, l *Look) (envcheck.Facts, error
 		return nil, err
 	} // else: what it said until its time was up
 	facts := envcheck.Parse(out.String())
-	for _, use := range l.Assignment.Job.Task.Secrets { // a value of these is nobody's to read
-		if name := "env." + use.Var; facts[name] != "" {
-			facts[name] = structs.Hidden
-		}
+	secret := make(map[string]bool)
+	for _, use := range l.Assignment.Job.Task.Secrets {
+		secret[use.Var] = true
 	}
 	if at, err := strconv.ParseInt(facts["clock"], 10, 64); err == nil {
 		facts["clock.skew"] = strconv.FormatInt(clockSkew(at, asked.Unix(), e.Now().Unix()), 10)
@@ -165,8 +164,8 @@ func (e *Environment) facts(ctx context.Context, l *Look) (envcheck.Facts, error
 	var processes []envcheck.Process
 	if l.Runs {
 		processes = envcheck.Processes(procDir, "NOMADLIKE_ALLOC_ID="+l.Assignment.Alloc.ID)
-		facts.Compare(processes, envNames)
 	}
+	facts.Compare(processes, envNames, secret)
 	l.lookAtMaster(ctx, facts, processes)
 	return facts, nil
 }
