@@ -63,6 +63,7 @@ const router = createBrowserRouter([
       place('projects/:name', 'ProjectPage'),
       place('people', 'People'),
       place('audit', 'AuditPage'),
+      { path: 'notifications', lazy: () => again(() => Promise.all([import('./pages/told'), withTexts('told')])).then(([m]) => ({ Component: m.ToldPage })) },
       { path: 'servers', lazy: () => again(() => Promise.all([import('./pages/servers'), withTexts('servers')])).then(([m]) => ({ Component: m.Servers })) },
       { path: '*', element: <NoPage /> },
     ],

@@ -11,6 +11,8 @@ import serversEN from '../src/locales/servers/en.json'
 import serversZH from '../src/locales/servers/zh.json'
 import signinEN from '../src/locales/signin/en.json'
 import signinZH from '../src/locales/signin/zh.json'
+import toldEN from '../src/locales/told/en.json'
+import toldZH from '../src/locales/told/zh.json'
 import vipEN from '../src/locales/vip/en.json'
 import vipZH from '../src/locales/vip/zh.json'
 import firstZH from '../src/locales/zh.json'
@@ -28,5 +30,5 @@ const merged = (...trees: Tree[]): Tree => trees.reduce((all, tree) => {
 export const first = firstEN as Tree
 
 // The words of all pages, those that come with a page included.
-export const en = merged(firstEN, moreEN, compareEN, jobEN, peopleEN, serversEN, signinEN, vipEN) as typeof firstEN & typeof moreEN & typeof compareEN & typeof jobEN & typeof peopleEN & typeof serversEN & typeof signinEN & typeof vipEN
-export const zh = merged(firstZH, moreZH, compareZH, jobZH, peopleZH, serversZH, signinZH, vipZH) as typeof firstZH & typeof moreZH & typeof compareZH & typeof jobZH & typeof peopleZH & typeof serversZH & typeof signinZH & typeof vipZH
+export const en = merged(firstEN, moreEN, compareEN, jobEN, peopleEN, serversEN, signinEN, toldEN, vipEN) as typeof firstEN & typeof moreEN & typeof compareEN & typeof jobEN & typeof peopleEN & typeof serversEN & typeof signinEN & typeof toldEN & typeof vipEN
+export const zh = merged(firstZH, moreZH, compareZH, jobZH, peopleZH, serversZH, signinZH, toldZH, vipZH) as typeof firstZH & typeof moreZH & typeof compareZH & typeof jobZH & typeof peopleZH & typeof serversZH & typeof signinZH & typeof toldZH & typeof vipZH
