@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -121,22 +122,13 @@ func (h *loginHandlers) pollDevice(r *front.Request, provider *Provider, pending
 	}
 	switch {
 	case structs.CodeOf(err) == structs.CodeUnauthorized: // refused there, for good
-		return nil, firstError(h.desk.Spend(pending), err)
+		return nil, cmp.Or(h.desk.Spend(pending), err)
 	case err != nil:
 		return nil, err
 	case who == nil:
 		return nil, waits
 	}
 	return who, h.desk.Spend(pending)
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // ask asks a provider something when there is a place for it. What went wrong there is
