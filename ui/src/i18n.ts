@@ -10,9 +10,12 @@ export const languages: Language[] = ['zh', 'en']
 const kept = 'nomadlike.language'
 
 // The page's own words, and the catalogue of the servers' reasons and events,
-// which come as ids with parameters. Only the language in use is loaded.
+// which come as ids with parameters. Only the language in use is loaded, and of the
+// catalogue what lists of jobs and nodes say; the rest comes with other pages, or
+// when something of it is to be read.
 const pageTexts = { zh: () => import('./locales/zh.json'), en: () => import('./locales/en.json') }
 const catalogues = { zh: () => import('./catalogue.zh'), en: () => import('./catalogue.en') }
+const rests = { zh: () => import('./catalogue.zh.rest'), en: () => import('./catalogue.en.rest') }
 
 // The words of pages that few open come with them.
 const partTexts = {
@@ -42,11 +45,36 @@ export async function withTexts(...parts: Part[]) {
     opened.add(part)
     again(partTexts[part][currentLanguage()]).catch(() => {}) // on its way meanwhile; it is asked for again below
   }
+  const rest = loadRest()
   if (!i18next.isInitialized) await beginning
-  await Promise.all(all.map((part) => loadPart(part, i18next.language as Language)))
+  await Promise.all([rest, ...all.map((part) => loadPart(part, i18next.language as Language))])
 }
 
 let catalogue: Record<string, string> = {}
+
+// Whether the rest of the catalogue is still to come, and what waits for it.
+let whole = true
+let coming: Promise<void> | undefined
+
+// loadRest loads what the catalogue lacks, once, and has what is shown drawn anew. What
+// does not come leaves ids, which say something, too.
+function loadRest(): Promise<void> {
+  if (whole) return Promise.resolve()
+  const language = currentLanguage()
+  return (coming ??= again(rests[language]).catch(() => undefined).then((rest) => {
+    if (language !== currentLanguage()) return // another one was chosen meanwhile, and asks for its own
+    whole = true
+    Object.assign(catalogue, rest?.default)
+    i18next.emit('catalogue')
+  }))
+}
+
+// textOf is the text of an id; '…' while it may be in what is on its way.
+function textOf(id: string): string | undefined {
+  if (id in catalogue || whole) return catalogue[id]
+  void loadRest()
+  return '…'
+}
 
 // preferred is the language that the person chose before, else Chinese when
 // the browser asks for it before English.
@@ -64,7 +92,10 @@ export const currentLanguage = (): Language => preferred(navigator.languages, lo
 async function load(language: Language) {
   const [texts, reasons] = await Promise.all([again(pageTexts[language]), again(catalogues[language])])
   await Promise.all([...opened].map((part) => loadPart(part, language)))
-  catalogue = reasons.default
+  catalogue = { ...reasons.default }
+  whole = false
+  coming = undefined
+  if (opened.size) await loadRest()
   i18next.addResourceBundle(language, 'translation', texts.default, true, true)
   document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en'
   speak(language === 'zh' ? 'zh-CN' : 'en')
@@ -77,6 +108,7 @@ export async function startLanguage() {
     resources: {},
     interpolation: { escapeValue: false }, // React escapes
     returnNull: false,
+    react: { bindI18n: 'languageChanged catalogue' },
   })
   begun()
   await load(language)
@@ -132,14 +164,14 @@ const firstWord = (item: string) => {
 // know is shown with its parameters, so that a reader always sees something true.
 export function reasonText(reason?: Reason | null): string {
   if (!reason?.id) return ''
-  const template = catalogue[reason.id]
+  const template = textOf(reason.id)
   if (template) return fill(template, spoken(reason))
   const params = Object.entries(reason.params ?? {}).sort(([a], [b]) => (a < b ? -1 : 1))
   return [reason.id, ...params.map(([name, value]) => `${name}=${value}`)].join(' ')
 }
 
 // causeText names a kind of reason, whatever it was about each time.
-export const causeText = (id: string): string => catalogue[id]?.replace(place, (_, __, ___, ____, many?: string) => many ?? '…') ?? id
+export const causeText = (id: string): string => textOf(id)?.replace(place, (_, __, ___, ____, many?: string) => many ?? '…') ?? id
 
 // What the words of a parameter are of: servers send them as the API spells
 // them.
@@ -155,7 +187,7 @@ function spoken({ id, params = {} }: Reason): Record<string, string> {
     if (group && i18next.exists(`${group}.${value}`)) out[name] = i18next.t(`${group}.${value}`)
     // A parameter that came from an error names the text of that in another one.
     const inner = params[name + '_id']
-    if (inner && catalogue[inner]) out[name] = reasonText({ id: inner, params: Object.fromEntries(Object.entries(params).flatMap(([key, of]) => (key.startsWith(name + '.') ? [[key.slice(name.length + 1), of]] : []))) })
+    if (inner && textOf(inner)) out[name] = reasonText({ id: inner, params: Object.fromEntries(Object.entries(params).flatMap(([key, of]) => (key.startsWith(name + '.') ? [[key.slice(name.length + 1), of]] : []))) })
   }
   return out
 }
@@ -163,4 +195,5 @@ function spoken({ id, params = {} }: Reason): Record<string, string> {
 // setCatalogue replaces the catalogue; tests use it.
 export function setCatalogue(texts: Record<string, string>) {
   catalogue = texts
+  whole = true
 }

@@ -5,6 +5,7 @@ import { initReactI18next } from 'react-i18next'
 import { MemoryRouter } from 'react-router'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import catalogue from '../src/catalogue.en'
+import rest from '../src/catalogue.en.rest'
 import { setCatalogue } from '../src/i18n'
 import { around } from '../src/pages/job/cause'
 import { FaultStories } from '../src/pages/job/faults'
@@ -29,7 +30,7 @@ vi.mock('uplot/dist/uPlot.min.css', () => ({}))
 beforeAll(async () => {
   configure({ asyncUtilTimeout: 30_000 })
   await i18next.use(initReactI18next).init({ lng: 'en', resources: { zh: { translation: zh }, en: { translation: en } }, interpolation: { escapeValue: false } })
-  setCatalogue(catalogue)
+  setCatalogue({ ...catalogue, ...rest })
 })
 afterEach(() => {
   cleanup()
