@@ -92,6 +92,7 @@ func Walls() []Wall {
 		{"command", "nomadlike/launch", "the command line asks what the API answers, with a server or without"},
 		{"nomadlike/server", "plugins/docker/...", "servers start nothing"},
 		{"nomadlike/placement/feasible", "nomadlike/placement", "what may stand where does not depend on how it is searched"},
+		{"nomadlike/tree", "nomadlike/wire", "a tree has a spelling of its own, which stays when the wire's changes: its digest is its name"},
 		{"nomadlike/structs/capacity", "nomadlike/structs", "an amount knows no nouns: nouns say what their amounts are"},
 		{"nomadlike/scheduler", "plugins/device/...", "the scheduler sees devices as nodes register them"},
 		{"agent/config", "agent", "a configuration is read and checked before there is an agent"},
