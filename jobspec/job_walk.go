@@ -28,6 +28,7 @@ func walkJob(v visitor, job *structs.Job) {
 	v.argument("jupyter", flag(&job.Jupyter))
 	v.argument("tags", words(&job.Tags))
 	v.argument("note", text(&job.Note))
+	v.argument("workdir", directory(&job.Workdir))
 	v.argument("meta", table(&job.Meta))
 	single(v, "time_limit", &job.LimitWarning, func(v visitor, w *structs.LimitWarning) {
 		v.argument("limit", span(&job.TimeLimit, 0))

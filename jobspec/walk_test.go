@@ -113,6 +113,8 @@ func (f *fill) argument(_ string, v value) {
 		*to = structs.Duration(n) * 1_000_000_000
 	case *[]string:
 		*to = []string{word, word + "b"}
+	case **structs.Workdir:
+		*to = &structs.Workdir{Source: word}
 	case *[]structs.SecretUse:
 		if len(*to) == 0 { // image_credentials comes before env, and env before secrets
 			*to = []structs.SecretUse{{Name: word, Image: true}, {Name: word, Var: "K1"}, {Name: "other", Var: "K2"}, {Name: word}}

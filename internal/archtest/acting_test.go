@@ -23,10 +23,12 @@ const nouns = module + "/nomadlike/structs"
 
 // idle are the fields that nothing acts on, with the reason why that is right.
 func idle() map[string]string {
-	const label, refused = "a label: people find and read it", "refused at admission: what it asks for does not exist yet"
+	const label, code, refused = "a label: people find and read it", "what was sent, for people: the tree says it itself", "refused at admission: what it asks for does not exist yet"
 	return map[string]string{
 		"Job.Type": label, "Job.Description": label, "Job.Meta": label,
 		"Job.SSH": refused, "Job.Jupyter": refused, "BatchSubtask.Algorithm": refused,
+		"Workdir.Source": code, "Workdir.Files": code, "Workdir.Bytes": code, "Workdir.Git": code,
+		"WorkdirGit.Commit": code, "WorkdirGit.Branch": code, "WorkdirGit.Dirty": code,
 		"SavedCheckpoint.Rank": "written by nodes, shown to people",
 		"Resources.SKU":        "admission writes what the spec holds into the job",
 	}

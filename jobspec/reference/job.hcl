@@ -16,6 +16,7 @@ job "resnet50" {
   jupyter          = true
   tags             = ["ablation", "paper-3"]
   note             = "baseline of table 2"
+  workdir          = "."
   meta             = { team = "vision" }
 
   time_limit {

@@ -59,6 +59,7 @@ type Job struct {
 	Placement       Placement         `json:"placement,omitzero"`
 	VIP             *VIP              `json:"vip,omitempty"`
 	Task            Task              `json:"task"`
+	Workdir         *Workdir          `json:"workdir,omitempty" since:"32"` // nil: no code travels with it
 	Algorithms      []DataRef         `json:"algorithms,omitempty"`
 	Datasets        []DataRef         `json:"datasets,omitempty"`
 	Models          []DataRef         `json:"models,omitempty"`

@@ -40,6 +40,7 @@ func (j *Job) Copy() *Job {
 	}
 	c.Meta = maps.Clone(j.Meta)
 	c.Tags = slices.Clone(j.Tags)
+	c.Workdir = j.Workdir.Copy()
 	return &c
 }
 
@@ -117,4 +118,13 @@ func clonePointer[T any](p *T) *T {
 	}
 	v := *p
 	return &v
+}
+
+// Copy returns a workdir that shares nothing with w; nil copies to nil.
+func (w *Workdir) Copy() *Workdir {
+	c := clonePointer(w)
+	if c != nil {
+		c.Git = clonePointer(w.Git)
+	}
+	return c
 }

@@ -94,6 +94,7 @@ func (j *Job) Validate() []Problem {
 	v.vip(j)
 	v.task(j)
 	v.data(j)
+	v.workdir(j.Workdir)
 	v.recovery(j)
 	v.hang(j.Hang)
 	v.elastic(j)

@@ -40,7 +40,8 @@ package wire
 //	29  2026-11-27  images of registries that a secret signs in to: SecretUse.Image
 //	30  2026-11-27  people are told what happened: commands 54 and 55, settings and messages in stored states
 //	31  2026-11-27  settings of the whole cluster, and sharing that administrators switch off: command 56, RestSettings, Project.NoSharing, Pool.CeilingsBy, settings in stored states
-const ProtocolVersion = 31
+//	32  2026-11-27  code travels with jobs: Job.Workdir
+const ProtocolVersion = 32
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -70,4 +71,5 @@ const (
 	ProtocolSecrets      = 26 // CommandSecretSet to CommandSecretsReseal, RestSecret, Task.Secrets, Server.Secrets, Server.OfferServerKey
 	ProtocolProviders    = 28 // CommandSignIn, CommandUserIdentity, User.Identities, Project.Granted, Token.Provider
 	ProtocolSettings     = 31 // CommandSettingsPut, RestSettings, Project.NoSharing, Pool.CeilingsBy
+	ProtocolCode         = 32 // Job.Workdir
 )

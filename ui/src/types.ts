@@ -898,6 +898,7 @@ export interface Job {
   user?: string
   vip?: VIP
   volumes?: DataRef[]
+  workdir?: Workdir
 }
 
 export interface JobAnnotateRequest {
@@ -2684,6 +2685,20 @@ export interface When {
   p90: string | null
   point: string | null
   verdict: Verdict
+}
+
+export interface Workdir {
+  bytes?: number
+  files?: number
+  git?: WorkdirGit
+  source: string
+  tree?: string
+}
+
+export interface WorkdirGit {
+  branch?: string
+  commit?: string
+  dirty?: boolean
 }
 
 export interface Yield {
