@@ -1,0 +1,412 @@
+package tree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// Options say how a directory is scanned. The zero value is what most want.
+type Options struct {
+	BytesMax int64 // of all files together; 0: BytesMaxDefault
+	// Progress is told from time to time how many bytes have been read, of how many.
+	Progress func(read, all int64)
+}
+
+// LeftOut is a name that stays behind, and the rule that leaves it out. What lies below
+// a directory that stays behind is not looked at.
+type LeftOut struct {
+	Path string `json:"path"`
+	Dir  bool   `json:"dir,omitempty"`
+	Rule
+}
+
+// Scan reads a directory as it is now. It tells what stays behind, also beside an error
+// where it came so far. No link is followed; one that leads out of the directory is an
+// error, as are devices, sockets, pipes, files that cannot be read or that change
+// meanwhile. Nothing is read of a directory that is too large: the error is then a
+// *TooLargeError.
+func Scan(ctx context.Context, dir string, options Options) (Manifest, []LeftOut, error) {
+	root, err := openTree(dir)
+	if err != nil {
+		return Manifest{}, nil, err
+	}
+	defer root.Close()
+	w := &walker{ctx: ctx, root: root}
+	judged, base, err := outerRules(dir)
+	if err != nil {
+		return Manifest{}, nil, err
+	}
+	w.base = base
+	if err := w.walk("", judged); err != nil {
+		return Manifest{}, w.left, err
+	}
+	slices.SortFunc(w.found, func(a, b found) int { return strings.Compare(a.entry.Path, b.entry.Path) })
+	slices.SortFunc(w.left, func(a, b LeftOut) int { return strings.Compare(a.Path, b.Path) })
+	most := options.BytesMax
+	if most == 0 {
+		most = BytesMaxDefault
+	}
+	if all := w.size(); all > most {
+		return Manifest{}, w.left, &TooLargeError{Bytes: all, Max: most, Largest: largest(w.found, LargestShown)}
+	}
+	m, err := w.read(options.Progress)
+	return m, w.left, err
+}
+
+func openTree(dir string) (*os.Root, error) {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		return nil, structs.NewError(structs.CodeInvalid, "tree.no_directory", "path", dir)
+	}
+	root, openErr := os.OpenRoot(dir)
+	if err = errors.Join(err, openErr); err != nil {
+		return nil, structs.NewError(structs.CodeInvalid, "tree.directory", "path", dir, "problem", systemSaid(firstOf(err))).Because(err)
+	}
+	return root, nil
+}
+
+func firstOf(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()[0]
+	}
+	return err
+}
+
+// found is an entry with what the system said of it when it was found.
+type found struct {
+	entry Entry
+	info  fs.FileInfo
+}
+
+type walker struct {
+	ctx   context.Context
+	root  *os.Root
+	base  string // of root below the outermost directory with rules; "" for that one itself
+	found []found
+	left  []LeftOut
+}
+
+// walk goes over one directory, "" for the root, and those below it.
+func (w *walker) walk(dir string, judged judgement) error {
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	opened, err := w.root.Open(orDot(dir))
+	if err != nil {
+		return unreadableFile(orDot(dir), err)
+	}
+	children, err := opened.ReadDir(-1)
+	if err = errors.Join(err, opened.Close()); err != nil {
+		return unreadableFile(orDot(dir), firstOf(err))
+	}
+	if judged, err = w.rulesOf(dir, children, judged); err != nil {
+		return err
+	}
+	slices.SortFunc(children, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, child := range children {
+		name := path.Join(dir, child.Name())
+		info, err := w.root.Lstat(name)
+		if err != nil {
+			return changed(name, err)
+		}
+		if rule := judged.decisive(path.Join(w.base, name), info.IsDir()); rule != nil && !rule.takes {
+			w.left = append(w.left, LeftOut{Path: name, Dir: info.IsDir(), Rule: *rule})
+			continue
+		}
+		if err := w.take(name, info); err != nil {
+			return err
+		}
+		if info.IsDir() {
+			if err := w.walk(name, judged); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func orDot(dir string) string {
+	if dir == "" {
+		return "."
+	}
+	return dir
+}
+
+// rulesOf adds the ignore files of a directory to what is known.
+func (w *walker) rulesOf(dir string, children []fs.DirEntry, judged judgement) (judgement, error) {
+	var files [2]ruleFile
+	for i, name := range []string{OwnIgnore, GitIgnore} {
+		there := slices.ContainsFunc(children, func(c fs.DirEntry) bool { return c.Name() == name && c.Type().IsRegular() })
+		if !there { // a link is not read, as git does not
+			continue
+		}
+		data, err := w.readSmall(path.Join(dir, name))
+		if err != nil {
+			return judged, err
+		}
+		if i == 0 && dir == "" && only(data) {
+			judged.git = nil
+			judged.noGit = true
+		}
+		if i == 1 && judged.noGit {
+			continue
+		}
+		files[i] = ruleFile{path.Join(w.base, dir), parseRules(path.Join(dir, name), data)}
+	}
+	return judged.with(files[0], files[1]), nil
+}
+
+// only reports whether an ignore file begins with the line that switches git's off.
+func only(data []byte) bool {
+	first, _, _ := bytes.Cut(data, []byte("\n"))
+	return string(bytes.TrimRight(first, " \r")) == onlyMarker
+}
+
+func (w *walker) readSmall(name string) ([]byte, error) {
+	file, err := w.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, unreadableFile(name, err)
+	}
+	defer file.Close()
+	return readRules(name, file)
+}
+
+func readRules(name string, file io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(file, ignoreSizeMax+1))
+	if err != nil {
+		return nil, unreadableFile(name, err)
+	}
+	if len(data) > ignoreSizeMax {
+		return nil, structs.NewError(structs.CodeTooLarge, "tree.ignore_too_large", "path", name, "max", ignoreSizeMax)
+	}
+	return data, nil
+}
+
+// take adds one name to the tree.
+func (w *walker) take(name string, info fs.FileInfo) error {
+	if err := checkPath(name); err != nil {
+		return err
+	}
+	if len(w.found) == EntriesMax {
+		return structs.NewError(structs.CodeTooLarge, "tree.too_many", "max", EntriesMax)
+	}
+	entry := Entry{Path: name, Mode: uint32(info.Mode().Perm())}
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		entry.Kind = KindFile
+	case mode.IsDir():
+		entry.Kind = KindDir
+	case mode.Type() == fs.ModeSymlink:
+		target, err := w.root.Readlink(name)
+		if err != nil {
+			return changed(name, err)
+		}
+		if err := checkLink(name, target); err != nil {
+			return err
+		}
+		entry.Kind, entry.Mode, entry.Target = KindLink, 0, target
+	default:
+		return structs.NewError(structs.CodeInvalid, "tree.special", "path", name, "kind", specialKind(mode), "line", ignoreLine(name, false))
+	}
+	w.found = append(w.found, found{entry, info})
+	return nil
+}
+
+// specialKind is the word of what is neither file nor directory nor link, of the
+// catalogue behind "word.".
+func specialKind(mode fs.FileMode) string {
+	switch {
+	case mode&fs.ModeNamedPipe != 0:
+		return "pipe"
+	case mode&fs.ModeSocket != 0:
+		return "socket"
+	default:
+		return "device_file"
+	}
+}
+
+func (w *walker) size() int64 {
+	var sum int64
+	for i := range w.found {
+		if w.found[i].entry.Kind == KindFile {
+			sum += w.found[i].info.Size()
+		}
+	}
+	return sum
+}
+
+// read reads the files that were found.
+func (w *walker) read(progress func(read, all int64)) (Manifest, error) {
+	m := Manifest{Entries: make([]Entry, len(w.found))}
+	all, done := w.size(), int64(0)
+	cut := newCutter()
+	for i := range w.found {
+		if err := w.ctx.Err(); err != nil {
+			return Manifest{}, err
+		}
+		m.Entries[i] = w.found[i].entry
+		if m.Entries[i].Kind != KindFile {
+			continue
+		}
+		chunks, err := w.chunksOf(&w.found[i], cut)
+		if err != nil {
+			return Manifest{}, err
+		}
+		m.Entries[i].Chunks = chunks
+		done += w.found[i].info.Size()
+		if progress != nil {
+			progress(done, all)
+		}
+	}
+	return m, m.Check()
+}
+
+// chunksOf reads one file, which must stay as it was found.
+func (w *walker) chunksOf(f *found, cut *cutter) (chunks []Chunk, err error) {
+	name := f.entry.Path
+	file, err := w.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, changed(name, err)
+	}
+	if err != nil {
+		return nil, unreadableFile(name, err)
+	}
+	defer file.Close()
+	same := func() error {
+		now, err := file.Stat()
+		if err != nil {
+			return unreadableFile(name, err)
+		}
+		if !os.SameFile(now, f.info) || now.Size() != f.info.Size() || !now.ModTime().Equal(f.info.ModTime()) {
+			return changed(name, nil)
+		}
+		return nil
+	}
+	if err := same(); err != nil {
+		return nil, err
+	}
+	size := int64(0)
+	err = cut.each(io.LimitReader(file, f.info.Size()+1), f.info.Size(), func(data []byte) error {
+		size += int64(len(data))
+		chunks = append(chunks, Chunk{Digest: DigestOf(data), Size: int64(len(data))})
+		return w.ctx.Err()
+	})
+	if w.ctx.Err() != nil {
+		return nil, w.ctx.Err()
+	}
+	if err != nil {
+		return nil, unreadableFile(name, err)
+	}
+	if size != f.info.Size() {
+		return nil, changed(name, nil)
+	}
+	return chunks, same()
+}
+
+func unreadableFile(name string, err error) error {
+	return structs.NewError(structs.CodeInvalid, "tree.unreadable", "path", name, "problem", systemSaid(err), "line", ignoreLine(name, false)).Because(err)
+}
+
+func changed(name string, err error) error {
+	return structs.NewError(structs.CodeConflict, "tree.changed", "path", name, "line", ignoreLine(name, false)).Because(err)
+}
+
+// outerRules are those that hold above dir: of the work tree of git that dir lies in, and
+// what the tree's own .git leaves out. Where they leave out dir itself they do not hold,
+// because whoever names a directory means it. base is dir below the work tree.
+func outerRules(dir string) (judged judgement, base string, err error) {
+	for i, leaving := range Leavings() {
+		judged.leavings = append(judged.leavings, newRule(leaving, "", i+1))
+		judged.leavings[i].Line = 0
+	}
+	real, err := filepath.Abs(dir)
+	if err == nil {
+		real, err = filepath.EvalSymlinks(real)
+	}
+	if err != nil {
+		return judged, "", unreadableFile(dir, err)
+	}
+	top, ok := workTree(real)
+	if !ok {
+		return judged, "", nil
+	}
+	relative, err := filepath.Rel(top, real)
+	if err != nil {
+		return judged, "", unreadableFile(dir, err)
+	}
+	if relative != "." {
+		base = filepath.ToSlash(relative)
+	}
+	within := judged
+	at, below := top, ""
+	files := []string{filepath.Join(top, ".git", "info", "exclude")}
+	for part := range strings.SplitSeq(base, "/") {
+		if base != "" {
+			files = append(files, filepath.Join(at, GitIgnore))
+			at = filepath.Join(at, part)
+		}
+	}
+	for i, file := range files {
+		rules, err := outerFile(real, file)
+		if err != nil {
+			return judged, "", err
+		}
+		if i > 1 {
+			below = path.Join(below, strings.Split(base, "/")[i-2])
+		}
+		within = within.with(ruleFile{}, ruleFile{below, rules})
+		if i > 0 {
+			child := path.Join(below, strings.Split(base, "/")[i-1])
+			if rule := lastOf(within.git, child, true); rule != nil && !rule.takes {
+				return judged, base, nil
+			}
+		}
+	}
+	return within, base, nil
+}
+
+// workTree is the nearest directory, dir or above it, that has a .git.
+func workTree(dir string) (string, bool) {
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir, true
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			return "", false
+		}
+		dir = above
+	}
+}
+
+func outerFile(dir, name string) ([]Rule, error) {
+	info, err := os.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, unreadableFile(name, err)
+	}
+	defer file.Close()
+	data, err := readRules(name, file)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := filepath.Rel(dir, name)
+	if err != nil {
+		shown = name
+	}
+	return parseRules(filepath.ToSlash(shown), data), nil
+}
