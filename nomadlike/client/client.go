@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -33,6 +34,7 @@ import (
 	"nomadlike/nomadlike/client/watch"
 	"nomadlike/nomadlike/client/workspace"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
 	"nomadlike/plugins/driver"
 )
 
@@ -128,6 +130,7 @@ func New(config Config) (*Client, error) {
 	node.RPCAddr, node.Version, node.Devices = config.RPCAddr, config.Version, config.Devices
 	node.Storages, node.Data = workspace.Offers(config.Storages), c.data.Names(structs.DataNamesMax)
 	node.Status, node.Eligibility = structs.NodeReady, structs.NodeEligible
+	node.Attributes[structs.AttrProtocol] = strconv.Itoa(wire.ProtocolVersion)
 	c.log = c.log.With(logkey.NodeID, c.identity.NodeID)
 	c.listener = &listener{c: c}
 	c.session = session.New(session.Config{

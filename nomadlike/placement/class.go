@@ -25,10 +25,25 @@ type class struct {
 // structs.CompareDevices has them, and nothing of it that a class does not have.
 func classNode(node *structs.Node) *structs.Node {
 	c := &structs.Node{Pool: node.PoolName(), RDMA: node.RDMA, Raw: node.Raw, Drivers: slices.Clone(node.Drivers), Storages: slices.Clone(node.Storages), Devices: slices.Clone(node.Devices)}
+	c.Attributes = secretTraits(node)
 	slices.Sort(c.Drivers)
 	slices.Sort(c.Storages)
 	slices.SortFunc(c.Devices, func(a, b structs.Device) int { return structs.CompareDevices(&a, &b) })
 	return c
+}
+
+// secretTraits is what of a node's attributes bears on jobs that name secrets.
+func secretTraits(node *structs.Node) map[string]string {
+	traits := make(map[string]string)
+	for _, driver := range node.Drivers {
+		if name := structs.AttrMasks(driver); node.Attributes[name] != "" {
+			traits[name] = node.Attributes[name]
+		}
+	}
+	if speaks := node.Attributes[structs.AttrProtocol]; speaks != "" {
+		traits[structs.AttrProtocol] = speaks
+	}
+	return traits
 }
 
 // classKey writes all that a need may read of a class. Link groups are numbered,
@@ -54,7 +69,9 @@ func classKey(b []byte, c *structs.Node, pool *structs.Pool) []byte {
 	number(int64(len(c.Drivers)))
 	for _, driver := range c.Drivers {
 		text(driver)
+		text(c.Attributes[structs.AttrMasks(driver)])
 	}
+	text(c.Attributes[structs.AttrProtocol])
 	number(int64(len(c.Storages)))
 	for _, storage := range c.Storages {
 		text(storage)

@@ -82,7 +82,7 @@ func needOf(job *structs.Job, index int, spec structs.Resources) Need {
 func trimmed(job *structs.Job) *structs.Job {
 	return &structs.Job{
 		Name: job.Name, Nodes: job.Nodes, Distributed: job.Distributed, Resources: job.Resources,
-		Placement: job.Placement, VIP: job.VIP, Task: structs.Task{Driver: job.Task.Driver},
+		Placement: job.Placement, VIP: job.VIP, Task: structs.Task{Driver: job.Task.Driver, Secrets: job.Task.Secrets},
 		Algorithms: job.Algorithms, Datasets: job.Datasets, Models: job.Models, Volumes: job.Volumes, Mounts: job.Mounts,
 		Output: job.Output, OutputStorage: job.OutputStorage,
 	}
@@ -149,6 +149,8 @@ func appendPlaceKey(b keyWriter, job *structs.Job, r *structs.Resources) keyWrit
 	b.text(job.Placement.DriverVersion)
 	b.texts(job.Placement.Nodes)
 	b.texts(job.StorageNeeds())
+	b.number(int64(job.Task.SecretsProtocol()))
+	b.flag(job.Task.HoldsSecrets())
 	b.flag(job.VIP != nil)
 	if job.VIP != nil {
 		b.number(int64(len(job.VIP.Machines)))

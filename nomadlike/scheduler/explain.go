@@ -109,6 +109,7 @@ func (b *Board) misfit(sh *shape) *structs.WaitReason {
 		}
 	}
 	elsewhere, within, bar := 0, 0, (*structs.Reason)(nil)
+	var withheld *placement.Obstacle // what keeps its secrets from the gang where it could run
 	for i := range of.Barred {
 		switch bars := &of.Barred[i]; bars.Reason.ID {
 		case "scheduler.node_pool", "scheduler.node_not_named", "scheduler.node_dedicated":
@@ -116,6 +117,9 @@ func (b *Board) misfit(sh *shape) *structs.WaitReason {
 		default:
 			if within += bars.Nodes; bar == nil {
 				bar = &bars.Reason
+			}
+			if id := bars.Reason.ID; withheld == nil && (id == "scheduler.node_old" || id == "scheduler.node_masks") {
+				withheld = bars
 			}
 		}
 	}
@@ -128,6 +132,8 @@ func (b *Board) misfit(sh *shape) *structs.WaitReason {
 		return neverFor("scheduler.pool_empty", "pool", sh.pool)
 	case best <= 0 && known == 0 && sh.named == nil:
 		return neverFor("scheduler.all_dedicated")
+	case withheld != nil && best < sh.min && best+withheld.Nodes >= sh.min:
+		return barText(sh, &withheld.Reason)
 	case best <= 0 && known == within && bar != nil:
 		if text := barText(sh, bar); text != nil {
 			return text
@@ -157,6 +163,10 @@ func barText(sh *shape, reason *structs.Reason) *structs.WaitReason {
 		return neverFor("scheduler.no_rdma")
 	case "scheduler.pool_raw":
 		return neverFor("scheduler.no_raw", "pool", reason.Params["pool"], "node", reason.Params["node"], "cause", reason.Params["cause"])
+	case "scheduler.node_old":
+		return neverFor("scheduler.old_nodes", "node", reason.Params["node"], "version", reason.Params["version"])
+	case "scheduler.node_masks":
+		return neverFor("scheduler.no_masks", "driver", reason.Params["driver"])
 	case "scheduler.node_driver_version":
 		return neverFor("scheduler.driver_version_missing", "want", sh.needs[0].job.Placement.DriverVersion)
 	}

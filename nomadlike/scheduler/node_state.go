@@ -104,7 +104,9 @@ func buildKey(node *structs.Node) string {
 	number(int64(len(node.Drivers)))
 	for _, driver := range node.Drivers {
 		text(driver)
+		text(node.Attributes[structs.AttrMasks(driver)])
 	}
+	text(node.Attributes[structs.AttrProtocol])
 	number(int64(len(node.Storages)))
 	for _, storage := range node.Storages {
 		text(storage)

@@ -81,7 +81,7 @@ func (s *shapes) of(job *structs.Job) *shape {
 	}
 	form := &structs.Job{
 		Name: job.Name, Nodes: job.Nodes, Distributed: job.Distributed, Resources: job.Resources,
-		Placement: job.Placement, VIP: job.VIP, Checkpoint: job.Checkpoint, Task: structs.Task{Driver: job.Task.Driver},
+		Placement: job.Placement, VIP: job.VIP, Checkpoint: job.Checkpoint, Task: structs.Task{Driver: job.Task.Driver, Secrets: job.Task.Secrets},
 		Algorithms: job.Algorithms, Datasets: job.Datasets, Models: job.Models, Volumes: job.Volumes, Mounts: job.Mounts,
 		Output: job.Output, OutputStorage: job.OutputStorage,
 	}

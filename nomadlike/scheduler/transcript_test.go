@@ -23,12 +23,13 @@ import (
 // is what the line before it answered; -rewrite writes the answers anew.
 //
 //	node NAME [cpu=N] [memory=SIZE] [ports=A-B] [pool=P] [drivers=a,b] [devices=N:KIND:MODEL] [rdma=true] [at=room/rack]
+//	    [protocol=N] [masks=DRIVER]
 //	mark NODE ready|lost|disconnected|cordoned|draining|eligible
 //	sick NODE DEVICE
 //	pool NAME [order=fair] [half=SPAN] [age=HOURS] [dedicated=true] [rdma=true] [nodes=MAX] [devices=MAX]
 //	project NAME [weight=N] [quota=KIND:GUARANTEED:MAXIMUM,…]
 //	job NAME [nodes=N] [min=N] [resize=true] [range=N] [cpu=N] [memory=SIZE] [priority=P] [batch=N] [mode=M] [servers=N] [master=PORT]
-//	    [port=NAME:N] [devices=N:KIND[:MODEL]] [on=a,b] [pool=P] [place=spread] [driver=D] [or=cpu:memory]
+//	    [port=NAME:N] [devices=N:KIND[:MODEL]] [on=a,b] [pool=P] [place=spread] [driver=D] [or=cpu:memory] [secret=NAME] [credentials=NAME]
 //	    [project=P] [limit=SPAN] [preemptible=true] [vip=NODE:wait|ask|kill,…] [silence=kill]
 //	move JOB first|last
 //	consent JOB VICTIM [yes|no] [until=SPAN]     what the owner of VICTIM was asked for JOB, and said
@@ -357,6 +358,15 @@ func nodeFrom(t *testing.T, name string, options map[string]string) *structs.Nod
 			n.RDMA = true
 		case "raw":
 			n.Raw, n.Attributes = true, map[string]string{structs.AttrIsolationReason: value}
+		case "protocol", "masks":
+			if n.Attributes == nil {
+				n.Attributes = map[string]string{}
+			}
+			if key == "protocol" {
+				n.Version, n.Attributes[structs.AttrProtocol] = "1."+value, value
+			} else {
+				n.Attributes[structs.AttrMasks(value)] = structs.MasksYes
+			}
 		case "at":
 			n.Topology = strings.Split(value, "/")
 		default:
@@ -423,6 +433,10 @@ func jobFrom(t *testing.T, name string, options map[string]string) *structs.Job 
 		switch key {
 		case "nodes":
 			j.Nodes = number(t, value)
+		case "secret":
+			j.Task.Secrets = []structs.SecretUse{{Name: value, Var: "TOKEN"}}
+		case "credentials":
+			j.Task.Secrets = append(j.Task.Secrets, structs.SecretUse{Name: value, Image: true})
 		case "min":
 			j.Checkpoint = &structs.Checkpoint{Elastic: &structs.Elastic{MinNodes: number(t, value), AllowResize: options["resize"] != ""}}
 		case "resize": // with min

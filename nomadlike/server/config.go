@@ -116,6 +116,9 @@ type Config struct {
 	// protocol, with that; one that tells none counts as wire.OldestProtocol. nil:
 	// all are of this version.
 	Lowest func() (protocol int, server string)
+	// Speaks is the wire.ProtocolVersion that a node has told, 0 when nobody knows;
+	// nil: nobody does.
+	Speaks func(nodeID string) int
 	// SignCSR signs an agent's certificate; nil where the CA's key is not.
 	// IP is where the agent's own connection comes from, "" when somebody else
 	// passed it on: no other address may stand in the certificate.
@@ -145,6 +148,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Lowest == nil {
 		c.Lowest = func() (int, string) { return wire.ProtocolVersion, "" }
+	}
+	if c.Speaks == nil {
+		c.Speaks = func(string) int { return 0 }
 	}
 	c.Timings = c.Timings.withDefaults()
 	return c, nil

@@ -32,6 +32,28 @@ func TestRogueRegistration(t *testing.T) {
 	})
 }
 
+// TestOldNodesSpeakWhatTheyTold: which protocol an agent speaks is in the state,
+// said by itself or, of one that does not know to say it, by who registers it.
+func TestOldNodesSpeakWhatTheyTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1)
+		c.servers[0].config.Speaks = func(id string) int { return map[string]int{"id-old": 28, "id-new": 28}[id] }
+		for name, told := range map[string]string{"old": "", "new": "31", "silent": ""} {
+			node := c.newNode(name)
+			if told != "" {
+				node.node.Attributes = map[string]string{structs.AttrProtocol: told}
+			}
+			node.connect(0)
+		}
+		synctest.Wait()
+		for id, want := range map[string]int{"id-old": 28, "id-new": 31, "id-silent": 0} {
+			if got := c.servers[0].Store().Snapshot().Node(id).Speaks(); got != want {
+				t.Errorf("%s speaks %d, want %d", id, got, want)
+			}
+		}
+	})
+}
+
 // TestRogueRegistersAgainAndAgain: the log grows by what a node may say, also
 // when it opens a new stream each time.
 func TestRogueRegistersAgainAndAgain(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -326,6 +328,7 @@ func (n *session) register(hello *structs.NodeRegister) error {
 	body := *hello
 	plainNode(&body.Node)
 	body.Node.Session = n.name
+	n.sayProtocol(&body.Node)
 	if body.Unique = n.sessions.config.Protocol() >= wire.ProtocolNodeRemovals; !body.Unique {
 		body.Node.Machine = "" // a server of before does not know it
 	}
@@ -347,6 +350,22 @@ func (n *session) register(hello *structs.NodeRegister) error {
 		}})
 	}
 	return nil
+}
+
+// sayProtocol notes which protocol the node's agent speaks, where the agent, one of
+// before structs.AttrProtocol, does not say it itself and gossip has told.
+func (n *session) sayProtocol(node *structs.Node) {
+	if node.Attributes[structs.AttrProtocol] != "" {
+		return
+	}
+	if told := n.sessions.config.Speaks(node.ID); told > 0 {
+		all := maps.Clone(node.Attributes)
+		if all == nil {
+			all = make(map[string]string, 1)
+		}
+		all[structs.AttrProtocol] = strconv.Itoa(told)
+		node.Attributes = all
+	}
 }
 
 // registered returns the incarnation of this stream's newest registration, 0
