@@ -56,7 +56,27 @@ job "leftovers" {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(node.Drivers, "idle") || node.Attributes["driver.idle.nice"] != "19" {
+	// It says that it masks, is told what, and does.
+	if _, err := client.SetSecret(t.Context(), "token", false, []byte(secretValue)); err != nil {
+		t.Fatal(err)
+	}
+	job = runJob(t, client, `
+job "secretive" {
+  resources {
+    cpu    = 0.1
+    memory = "64MiB"
+  }
+  task {
+    driver  = "idle"
+    command = "sh -c 'test $${#TOKEN} = 24 && echo it is $TOKEN'"
+    env     = { TOKEN = secret("token") }
+  }
+}
+`, structs.JobSucceeded)
+	if out := logsOf(t, client, allocOf(t, client, job.Job.ID).ID, api.LogOptions{}); out != "it is [masked: token]\n" {
+		t.Errorf("the task wrote %q", out)
+	}
+	if !slices.Contains(node.Drivers, "idle") || node.Attributes["driver.idle.masks"] != "true" || node.Attributes["driver.idle.nice"] != "19" {
 		t.Errorf("drivers are %v, attributes %v", node.Drivers, node.Attributes)
 	}
 }

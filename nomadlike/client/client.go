@@ -442,7 +442,7 @@ func (o *listener) Assignments(a *structs.Assignments) {
 		o.c.runs.SettleStrays(o.work, l, a)
 		l.Assign(a)
 		o.c.holds.Assign(o.work, l, a)
-		o.c.runs.Reopen(l, a)
+		o.c.runs.Reopen(o.work, l, a)
 		l.Wake()
 		o.c.devices.Act(o.work, l)
 	})

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 )
 
@@ -179,6 +180,22 @@ func (d *fakeDriver) Recover(_ context.Context, handle driver.Handle) error {
 	}
 	d.know(handle.TaskID)
 	d.note("recover %s", t.spec.Hostname)
+	return nil
+}
+
+// Mask implements driver.Masker.
+func (d *fakeDriver) Mask(_ context.Context, id driver.TaskID, mask []structs.Mask) error {
+	t, err := d.find(id)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	said := fmt.Sprintf("mask %s:", t.spec.Hostname)
+	for _, one := range mask {
+		said += fmt.Sprintf(" %s@%d %s", one.Name, one.Version, string(one.Text))
+	}
+	d.note("%s", said)
 	return nil
 }
 

@@ -8,8 +8,9 @@ const MaskMin = 6
 
 // Mask is a text that logs show as the name of the secret that it comes from.
 type Mask struct {
-	Name string
-	Text SecretBytes
+	Name    string
+	Version uint64 // of the secret
+	Text    SecretBytes
 }
 
 // Maskable lists what of a secret's value is masked in logs: the whole, and each of

@@ -5,7 +5,7 @@ import "strconv"
 // AttrProtocol is the attribute with the wire.ProtocolVersion that the agent of a node
 // speaks: the node tells it, or the server that registers it. Without it a node may be
 // of any age.
-const AttrProtocol = "agent.protocol"
+const AttrProtocol = "nomadlike.protocol"
 
 // AttrMasks is the attribute with which a driver says that it lets no texts into logs
 // that it is told to mask, and takes them anew for a task that it has recovered. What

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 )
 
@@ -142,6 +143,7 @@ func (h *host) attributes(now *knowledge) map[string]string {
 		"driver.docker.namespaces": "true",
 		"driver.docker.limits":     "cpu,memory,shm,pids,ulimits",
 		"driver.docker.devices":    strings.Join(deviceWays(now.facts), ","),
+		structs.AttrMasks(Name):    structs.MasksYes,
 	}
 	for name, list := range map[string][]string{
 		"driver.docker.cdi_dirs":  now.info.CDIDirs,

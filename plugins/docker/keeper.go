@@ -11,9 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/docker/taskinit"
-	"nomadlike/plugins/driver/tasklog"
 )
 
 // keeper is the process beside a task's container, and the way through it to
@@ -25,8 +23,8 @@ type keeper struct {
 }
 
 // start makes the sockets and starts the process that serves them. spec
-// is nil for a container that runs already.
-func (k *keeper) start(record *record, spec *taskinit.Spec, mask []structs.Mask) error {
+// is nil for a container that runs already; mask is then nil while it is not known.
+func (k *keeper) start(record *record, spec *taskinit.Spec, mask *mask) error {
 	door := filepath.Join(k.dir, taskinit.DoorDir)
 	if err := os.Mkdir(door, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
@@ -47,13 +45,9 @@ func (k *keeper) start(record *record, spec *taskinit.Spec, mask []structs.Mask)
 		return err
 	}
 	defer forAgent.Close()
-	var masked []tasklog.Masked
-	for _, one := range mask {
-		masked = append(masked, tasklog.Masked{Name: one.Name, Text: one.Text})
-	}
 	config, err := json.Marshal(taskinit.KeepConfig{
-		Mask: masked,
-		Dir:  k.dir, LogDir: record.LogDir, LogFiles: record.LogFiles, LogBytes: record.LogBytes, Spec: spec,
+		Mask: mask.texts(), MaskLater: mask == nil || mask.withhold,
+		Dir: k.dir, LogDir: record.LogDir, LogFiles: record.LogFiles, LogBytes: record.LogBytes, Spec: spec,
 		Lease: record.Lease,
 	})
 	if err != nil {
@@ -132,6 +126,17 @@ func (k *keeper) ask(ctx context.Context, request *taskinit.Request) error {
 		return reply.Failure
 	}
 	return nil
+}
+
+// tellMask tells a keeper that took over what to mask. One that nobody had to tell,
+// or that is not there, takes no notice.
+func (k *keeper) tellMask(mask *mask) error {
+	connection, err := taskinit.Dial(k.dir, taskinit.ControlSocket)
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	return connection.Send(taskinit.Ask{Op: taskinit.OpMask, Mask: mask.texts(), Withhold: mask.withhold})
 }
 
 // release lets go of the keeper's process. One that has ended is

@@ -73,6 +73,7 @@ func (t *task) load(ctx context.Context, handle driver.Handle) error {
 		// Where its output belongs is not known any more; it must go somewhere.
 		rotation := driver.LogRotation{}.WithDefaults()
 		t.record.LogDir, t.record.LogFiles, t.record.LogBytes = filepath.Join(t.dir(), "logs"), rotation.MaxFiles, rotation.MaxBytes
+		t.record.Unsure = true
 	}
 	if _, err := os.Lstat(filepath.Join(t.dir(), taskinit.DoorDir)); errors.Is(err, os.ErrNotExist) {
 		t.stray = true

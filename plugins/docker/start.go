@@ -43,6 +43,9 @@ type record struct {
 	InitPID     int             `json:"init_pid,omitempty"`
 	InitTicks   int64           `json:"init_ticks,omitempty"`
 	Lease       string          `json:"lease,omitempty"` // file of the node's lease, for a task that ends with it
+	// Masked are the secrets of which the logs hold nothing; Unsure: there may be some.
+	Masked []maskedSecret `json:"masked,omitempty"`
+	Unsure bool           `json:"unsure,omitempty"`
 }
 
 const recordVersion = 1

@@ -61,9 +61,10 @@ func (s *starter) launch(ctx context.Context, t *task, spec *driver.TaskSpec, le
 	t.record = record{
 		Version: recordVersion, TaskID: t.id, Image: prepared, Ways: out.Ways,
 		LogDir: spec.LogDir, LogFiles: rotation.MaxFiles, LogBytes: rotation.MaxBytes,
-		Lease: lease,
+		Lease: lease, Masked: maskedSecrets(spec.Mask),
 	}
-	if err := t.keeper.start(&t.record, &out.Task, spec.Mask); err != nil {
+	t.masking.mask = &mask{list: spec.Mask} // nobody else has the task yet
+	if err := t.keeper.start(&t.record, &out.Task, t.masking.mask); err != nil {
 		return fmt.Errorf("start keeper of task %s: %w", t.id, err)
 	}
 	news, err := t.keeper.listen()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -60,6 +61,11 @@ type task struct {
 	// init that it waits for may be dead, or never have lived. Only the
 	// watcher uses it.
 	doubtful bool
+
+	masking struct {
+		sync.Mutex       // also held while a keeper is started: it is told exactly once
+		mask       *mask // nil: not known yet
+	}
 
 	result driver.ExitResult
 	ended  chan struct{}
@@ -215,7 +221,7 @@ func (t *task) settle() bool {
 	}
 	t.keeper.release(t.known.Life())
 	t.home.log.Warn("task had no keeper, gets another one", logkey.TaskID, t.id)
-	if err := t.keeper.start(&t.record, nil, nil); err != nil {
+	if err := t.keep(); err != nil {
 		t.home.log.Error("keeper cannot be started", logkey.TaskID, t.id, logkey.Error, err)
 	}
 	return false

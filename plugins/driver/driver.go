@@ -20,6 +20,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"nomadlike/nomadlike/structs"
 )
 
 // TaskID names one task for the whole life of a node, for instance
@@ -130,6 +132,19 @@ type Execer interface {
 	// killed, unless spec.Survive. Children that the command leaves behind
 	// as daemons live on as part of the task.
 	Exec(ctx context.Context, id TaskID, spec ExecSpec, streams Streams) (ExitResult, error)
+}
+
+// Masker is an optional interface: a driver that masks texts in the logs of tasks
+// (TaskSpec.Mask), and whose log writers may have to be started anew while a task
+// runs. The texts are on no disk, so that whoever recovers a task has to be told them
+// again. A driver that masks says so in its fingerprint, by structs.AttrMasks; the
+// client calls Mask for each task with secrets that it has recovered.
+type Masker interface {
+	// Mask says what the logs of a task do not hold: what its spec said. A list without
+	// the secrets, or the versions, that the task was started with, such as an empty one,
+	// says that they are no longer known. Of a task that needs neither it changes nothing.
+	// Until it is called a log writer that was started anew writes nothing.
+	Mask(ctx context.Context, id TaskID, mask []structs.Mask) error
 }
 
 // Lister is an optional interface: a driver that can name the tasks that it

@@ -70,7 +70,8 @@ type TaskSpec struct {
 	KillGrace   time.Duration `json:"kill_grace"` // grace when the task is stopped by the node's own shutdown
 
 	// Mask are texts that the driver does not let into logs: see tasklog.Masker. They
-	// are in no record and go to the drivers of this program alone.
+	// are in no record. A driver masks when it says so in its fingerprint, by
+	// structs.AttrMasks; others are given none, nor tasks with secrets.
 	Mask []structs.Mask `json:"-"`
 	// ImageCredentials sign in to the registry of the container's image, instead of
 	// what the node has for it: USER:PASSWORD, or what docker login writes. They are in

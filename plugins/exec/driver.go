@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/driver/roster"
 	"nomadlike/plugins/exec/supervisor"
@@ -211,6 +212,7 @@ func (d *Driver) Fingerprint(ctx context.Context) (<-chan driver.Fingerprint, er
 		return nil, err
 	}
 	report := driver.Fingerprint{Health: driver.Healthy, Attributes: map[string]string{
+		structs.AttrMasks(Name):  structs.MasksYes,
 		"driver.exec.arch":       runtime.GOARCH,
 		"driver.exec.namespaces": fmt.Sprint(d.root || l.isolated),
 		"driver.exec.isolation":  l.describe(),

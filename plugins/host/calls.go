@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 )
 
@@ -65,8 +66,23 @@ func (p *Plugin) Start(ctx context.Context, spec driver.TaskSpec) (driver.Handle
 	handle, err := r.Start(ctx, spec)
 	if err == nil {
 		p.remember(handle)
+		p.rememberMask(spec.ID, spec.Mask)
 	}
 	return handle, err
+}
+
+// Mask implements driver.Masker: the program is told now, and again whenever it had to
+// be restarted. The texts are in this process's memory alone.
+func (p *Plugin) Mask(ctx context.Context, id driver.TaskID, mask []structs.Mask) error {
+	r, err := p.up(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.Mask(ctx, id, mask); err != nil {
+		return err
+	}
+	p.rememberMask(id, mask)
+	return nil
 }
 
 // Recover takes over a task of an earlier agent.

@@ -59,6 +59,9 @@ func roles() map[string]func() {
 		"crasher": func() {
 			driverplugin.Serve("crasher", &hostile{Driver: openExec(os.Args[1]), act: func() { os.Exit(9) }})
 		},
+		"masker": func() {
+			driverplugin.Serve("masker", &masker{hostile: hostile{Driver: openExec(os.Args[1]), act: func() { os.Exit(9) }}})
+		},
 		"flooder": func() {
 			driverplugin.Serve("flooder", &hostile{Driver: openExec(os.Args[1]), list: 500})
 		},

@@ -3,12 +3,14 @@ package host
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-plugin"
 
 	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/driver/driverplugin"
 )
@@ -39,6 +41,7 @@ type Plugin struct {
 	tasks struct {
 		sync.Mutex
 		handles map[driver.TaskID]driver.Handle
+		masks   map[driver.TaskID][]structs.Mask // of tasks with secrets
 	}
 }
 
@@ -48,6 +51,7 @@ func newPlugin(config Config, each PluginConfig) *Plugin {
 		timing: config.timing, runDir: config.RunDir, log: config.Logger.With(logkey.Plugin, each.Name),
 	}}
 	p.tasks.handles = make(map[driver.TaskID]driver.Handle)
+	p.tasks.masks = make(map[driver.TaskID][]structs.Mask)
 	p.prepare = p.recoverTasks
 	p.start()
 	return p
@@ -61,6 +65,7 @@ func (p *Plugin) recoverTasks(ctx context.Context, to *driverplugin.Client) erro
 	for _, handle := range p.tasks.handles {
 		handles = append(handles, handle)
 	}
+	masks := maps.Clone(p.tasks.masks)
 	p.tasks.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, recoverLimit)
 	defer cancel()
@@ -72,6 +77,14 @@ func (p *Plugin) recoverTasks(ctx context.Context, to *driverplugin.Client) erro
 			defer func() { <-limit }()
 			if err := to.Recover(ctx, handle); err != nil {
 				p.log.Error("task cannot be recovered", logkey.TaskID, handle.TaskID, logkey.Error, err)
+				return
+			}
+			mask, ok := masks[handle.TaskID]
+			if !ok {
+				return
+			}
+			if err := to.Mask(ctx, handle.TaskID, mask); err != nil && !errors.Is(err, driver.ErrUnsupported) {
+				p.log.Error("driver is not told what logs of a task do not hold", logkey.TaskID, handle.TaskID, logkey.Error, err)
 			}
 		})
 	}
@@ -88,8 +101,19 @@ func (p *Plugin) remember(handle driver.Handle) {
 	p.tasks.handles[handle.TaskID] = handle
 }
 
+// rememberMask keeps what the logs of a task do not hold.
+func (p *Plugin) rememberMask(id driver.TaskID, mask []structs.Mask) {
+	if mask == nil {
+		return
+	}
+	p.tasks.Lock()
+	defer p.tasks.Unlock()
+	p.tasks.masks[id] = mask
+}
+
 func (p *Plugin) forget(id driver.TaskID) {
 	p.tasks.Lock()
 	defer p.tasks.Unlock()
 	delete(p.tasks.handles, id)
+	delete(p.tasks.masks, id)
 }

@@ -181,6 +181,9 @@ func (r *Preparer) fill(ctx context.Context, p *Prepared, a *structs.Assignment,
 		return failure
 	}
 	maps.Copy(env, space.env)
+	if a.Job.Task.HoldsSecrets() && !masks(r.Node.Node(), a.Job.Task.Driver) {
+		return alloc.ByNode("client.secrets_unmasked", "driver", a.Job.Task.Driver)
+	}
 	given, secretsDir, failure := secretsFor(ctx, r.Secrets, a, owner)
 	if failure != nil {
 		return failure

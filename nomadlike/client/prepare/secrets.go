@@ -9,6 +9,10 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
+// masks reports whether a driver of this node masks in logs what it is told to. A leader
+// of before places jobs without asking.
+func masks(node structs.Node, driver string) bool { return node.Masks(driver) }
+
 // secretsFor gets the secrets of an allocation, and writes those that are files.
 func secretsFor(ctx context.Context, from *secrets.Keeper, a *structs.Assignment, owner account.Owner) (given []structs.SecretValue, dir string, failure *alloc.PrepareFailed) {
 	if len(a.Job.Task.Secrets) == 0 {

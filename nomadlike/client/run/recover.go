@@ -104,7 +104,7 @@ func (x *Runs) SettleStrays(work context.Context, l *loop.Loop, a *structs.Assig
 
 // Reopen listens again for ranks that were taken over, now that the
 // server has said who their peers are.
-func (x *Runs) Reopen(l *loop.Loop, a *structs.Assignments) {
+func (x *Runs) Reopen(work context.Context, l *loop.Loop, a *structs.Assignments) {
 	for i := range a.Set {
 		one := &a.Set[i]
 		if one.Alloc == nil || one.Job == nil {
@@ -119,10 +119,30 @@ func (x *Runs) Reopen(l *loop.Loop, a *structs.Assignments) {
 			continue
 		}
 		r.prepared, r.Devices = x.Preparer.Reopen(one), one.Alloc.Devices
+		remask(work, x, r, one.Job)
 	}
 	if a.Full {
 		x.Preparer.Guard.Settle()
 	}
+}
+
+// remask has the driver of a task that was taken over told again what its logs do not
+// hold.
+func remask(work context.Context, x *Runs, r *runner, job *structs.Job) {
+	masker, ok := x.Drivers[r.Driver].(driver.Masker)
+	if !ok || !job.Task.HoldsSecrets() {
+		return
+	}
+	x.Work.Go(func() {
+		ctx, cancel := r.While(work, x.Work)
+		defer cancel()
+		err := x.Secrets.Remask(ctx, r.ID, func(ctx context.Context, mask []structs.Mask) error {
+			return masker.Mask(ctx, alloc.TaskID(r.ID), mask)
+		})
+		if err != nil && ctx.Err() == nil && !errors.Is(err, driver.ErrUnsupported) {
+			x.Log.Error("driver is not told what logs of a task do not hold", logkey.AllocID, r.ID, logkey.Error, err)
+		}
+	})
 }
 
 // destroyStray kills a task that nobody wants, and keeps it in the inventory

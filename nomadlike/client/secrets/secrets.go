@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
 )
 
 const (
@@ -149,6 +150,27 @@ func (k *Keeper) Masks(ctx context.Context, allocID string, uses []structs.Secre
 	return Masks(values)
 }
 
+// Remask has a driver told again what to mask in the logs of a task that it has taken
+// over, until it has heard it: values are on no disk, so that after a restart of the
+// agent a log writer that has to be started anew, too, knows none. Secrets that servers
+// refuse, such as deleted ones, are none that anybody knows.
+func (k *Keeper) Remask(ctx context.Context, allocID string, tell func(context.Context, []structs.Mask) error) error {
+	for {
+		values, err := k.Get(ctx, allocID)
+		if err == nil || final(err) {
+			err = tell(ctx, Masks(values))
+			if !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUnknownTask) { // not recovered yet
+				return err
+			}
+		}
+		select {
+		case <-time.After(askEvery):
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		}
+	}
+}
+
 // Env is the variables among secrets, as NAME=value.
 func Env(values []structs.SecretValue) []string {
 	var env []string
@@ -160,15 +182,23 @@ func Env(values []structs.SecretValue) []string {
 	return env
 }
 
+// masksMax bounds what is masked in the logs of a task, in bytes of texts; a
+// tasklog.Masker does not look for more.
+const masksMax = 768 << 10
+
 // Masks lists what of secrets is to be masked in logs, with the name of each.
 func Masks(values []structs.SecretValue) []structs.Mask {
 	var masks []structs.Mask
+	size := 0
 	for i := range values {
 		if values[i].Use.Image {
 			continue // the task does not have it
 		}
 		for _, part := range structs.Maskable(values[i].Value) {
-			masks = append(masks, structs.Mask{Name: values[i].Use.Name, Text: part})
+			if size += len(part); size > masksMax {
+				return masks
+			}
+			masks = append(masks, structs.Mask{Name: values[i].Use.Name, Version: values[i].Version, Text: part})
 		}
 	}
 	return masks

@@ -36,6 +36,8 @@ const (
 	// everything in the container is dead.
 	drainPatience = 10 * time.Second
 	watchersMax   = 32
+	// maskPatience is how long logs wait, once the task has ended, for what to mask.
+	maskPatience = time.Minute
 )
 
 // KeepConfig is what a keeper reads from its standard input.
@@ -48,9 +50,11 @@ type KeepConfig struct {
 	Spec *Spec `json:"spec,omitempty"`
 	// Lease is the file of the node's lease, for a task that ends with it.
 	Lease string `json:"lease,omitempty"`
-	// Mask are texts that the logs do not hold; a keeper that takes over a container
-	// that runs knows none.
+	// Mask are texts that the logs do not hold.
 	Mask []tasklog.Masked `json:"mask,omitempty"`
+	// MaskLater is for a keeper that takes over a container that runs, and has no Mask:
+	// an agent will tell with OpMask, and nothing reaches the logs before.
+	MaskLater bool `json:"mask_later,omitempty"`
 }
 
 // maskBytes are read at a time where something is masked.
@@ -63,6 +67,7 @@ type keeper struct {
 	door    *os.File
 	logDir  *os.File
 	logs    []*tasklog.Writer
+	later   []*tasklog.Later // before the logs, in one that has taken over; else nil
 	copying sync.WaitGroup
 	done    chan *Exit // gets the end once
 	over    sync.Once
@@ -132,6 +137,13 @@ func (k *keeper) open() error {
 			return err
 		}
 		k.logs = append(k.logs, writer)
+		if k.config.Spec == nil && (k.config.MaskLater || len(k.config.Mask) > 0) {
+			later := tasklog.NewLater(writer)
+			if !k.config.MaskLater {
+				later.Mask(k.config.Mask)
+			}
+			k.later = append(k.later, later)
+		}
 	}
 	return nil
 }
@@ -287,6 +299,10 @@ func (k *keeper) begin(started *Started, pipes []int) {
 		return
 	}
 	for i, log := range k.logs {
+		if k.later != nil {
+			k.copying.Go(func() { copyLater(k.later[i], pipes[i]) })
+			continue
+		}
 		k.copying.Go(func() { copyOutput(log, k.config.Mask, pipes[i]) })
 	}
 }
@@ -307,6 +323,17 @@ func copyOutput(log *tasklog.Writer, mask []tasklog.Masked, pipe int) {
 // copyMasked is copyOutput with some texts masked on the way.
 func copyMasked(masker *tasklog.Masker, pipe int) {
 	defer masker.Close()
+	copyThrough(masker, pipe)
+}
+
+// copyLater is copyOutput in a keeper that took over what another one has begun to read.
+func copyLater(later *tasklog.Later, pipe int) {
+	copyThrough(later, pipe)
+	syscall.Close(pipe)
+	later.Close(maskPatience)
+}
+
+func copyThrough(to io.Writer, pipe int) {
 	buffer := make([]byte, maskBytes)
 	for {
 		n, err := syscall.Read(pipe, buffer)
@@ -316,7 +343,7 @@ func copyMasked(masker *tasklog.Masker, pipe int) {
 		if n <= 0 {
 			return
 		}
-		_, _ = masker.Write(buffer[:n]) // never fails: see tasklog.Writer
+		_, _ = to.Write(buffer[:n]) // never fails: see tasklog.Writer
 	}
 }
 
@@ -376,6 +403,15 @@ func (k *keeper) serve(connection *Conn) {
 	if ask.Op == OpRelay {
 		_ = connection.Lend(func(fd int) error { k.tell(order{Caller: true}, fd); return nil })
 	}
+	if ask.Op == OpMask {
+		for _, later := range k.later {
+			if ask.Withhold {
+				later.Withhold()
+			} else {
+				later.Mask(ask.Mask)
+			}
+		}
+	}
 	connection.Close() // the init has its own copy; without one the agent sees the end
 }
 
@@ -413,7 +449,11 @@ func (k *keeper) finish(exit *Exit) {
 		k.copying.Wait()
 		close(complete)
 	}()
-	timer := time.NewTimer(drainPatience)
+	patience := drainPatience
+	if k.later != nil {
+		patience += maskPatience
+	}
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case <-complete:

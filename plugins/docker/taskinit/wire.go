@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"nomadlike/plugins/driver/tasklog"
 	"nomadlike/plugins/driver/taskproc"
 )
 
@@ -93,15 +94,21 @@ type order struct {
 }
 
 // Ask is the first message of an agent on the control socket. After
-// OpWatch the keeper sends News; after OpRelay the agent talks to the init.
+// OpWatch the keeper sends News; after OpRelay the agent talks to the init; after
+// OpMask the keeper ends the connection.
 type Ask struct {
 	Op string `json:"op"`
+	// Mask and Withhold come with OpMask: the texts that the logs do not hold, or that
+	// nobody knows them any more.
+	Mask     []tasklog.Masked `json:"mask,omitempty"`
+	Withhold bool             `json:"withhold,omitempty"`
 }
 
 // What an agent asks of a keeper.
 const (
 	OpWatch = "watch"
 	OpRelay = "relay"
+	OpMask  = "mask"
 )
 
 // News is what a keeper tells watchers.

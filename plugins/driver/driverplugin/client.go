@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/driver/proto"
 )
@@ -25,8 +26,8 @@ const (
 	waitEach       = 20 * time.Second
 )
 
-// Client is a driver in another process. It implements driver.Driver and
-// driver.Lister; its methods may be called from any goroutine.
+// Client is a driver in another process. It implements driver.Driver,
+// driver.Lister and driver.Masker; its methods may be called from any goroutine.
 type Client struct {
 	service proto.DriverServiceClient
 }
@@ -156,6 +157,13 @@ func (c *Client) List(ctx context.Context) ([]driver.Handle, error) {
 		}
 	}
 	return handles, nil
+}
+
+// Mask tells the plugin what logs of a task do not hold; driver.ErrUnsupported of one
+// that does not have to be told again.
+func (c *Client) Mask(ctx context.Context, id driver.TaskID, mask []structs.Mask) error {
+	_, err := call(ctx, CallTimeout, c.service.Mask, &proto.MaskRequest{TaskId: string(id), Mask: maskToProto(mask)})
+	return err
 }
 
 // call makes a unary call with a deadline and the contract's errors.

@@ -18,7 +18,7 @@ func specToProto(s *driver.TaskSpec) *proto.TaskSpec {
 		KillGraceNs: s.KillGrace.Nanoseconds(),
 	}
 	p.Devices, p.Mounts, p.Container = devicesToProto(s.Devices), mountsToProto(s.Mounts), containerToProto(s.Container)
-	p.Ulimits = ulimitsToProto(s.Ulimits)
+	p.Ulimits, p.Mask = ulimitsToProto(s.Ulimits), maskToProto(s.Mask)
 	for i := range s.Reservations {
 		p.Reservations = append(p.Reservations, reservationToProto(&s.Reservations[i]))
 	}
@@ -36,11 +36,27 @@ func specFromProto(p *proto.TaskSpec) driver.TaskSpec {
 		KillGrace: time.Duration(p.GetKillGraceNs()),
 	}
 	s.Devices, s.Mounts, s.Container = devicesFromProto(p.GetDevices()), mountsFromProto(p.GetMounts()), containerFromProto(p.GetContainer())
-	s.Ulimits = ulimitsFromProto(p.GetUlimits())
+	s.Ulimits, s.Mask = ulimitsFromProto(p.GetUlimits()), maskFromProto(p.GetMask())
 	for _, r := range p.GetReservations() {
 		s.Reservations = append(s.Reservations, reservationFromProto(r))
 	}
 	return s
+}
+
+func maskToProto(list []structs.Mask) []*proto.Masked {
+	var p []*proto.Masked
+	for _, one := range list {
+		p = append(p, &proto.Masked{Name: one.Name, Version: one.Version, Text: one.Text})
+	}
+	return p
+}
+
+func maskFromProto(p []*proto.Masked) []structs.Mask {
+	var list []structs.Mask
+	for _, one := range p {
+		list = append(list, structs.Mask{Name: one.GetName(), Version: one.GetVersion(), Text: one.GetText()})
+	}
+	return list
 }
 
 func handleToProto(h driver.Handle) *proto.Handle {

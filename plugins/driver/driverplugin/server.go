@@ -124,6 +124,14 @@ func (s *server) List(ctx context.Context, _ *proto.ListRequest) (*proto.ListRes
 	return response, nil
 }
 
+func (s *server) Mask(ctx context.Context, r *proto.MaskRequest) (*proto.MaskResponse, error) {
+	masker, ok := s.impl.(driver.Masker)
+	if !ok {
+		return nil, toStatus(driver.ErrUnsupported)
+	}
+	return &proto.MaskResponse{}, toStatus(masker.Mask(ctx, driver.TaskID(r.GetTaskId()), maskFromProto(r.GetMask())))
+}
+
 // Exec carries one command's streams. A goroutine receives input, another
 // feeds stdin, so that a command that does not read can still be signalled.
 func (s *server) Exec(stream grpc.BidiStreamingServer[proto.ExecRequest, proto.ExecResponse]) error {

@@ -86,7 +86,7 @@ func (x CallError_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CallError_Kind.Descriptor instead.
 func (CallError_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{15, 0}
+	return file_driver_proto_rawDescGZIP(), []int{18, 0}
 }
 
 type InfoRequest struct {
@@ -294,6 +294,7 @@ type TaskSpec struct {
 	PathLast      []string               `protobuf:"bytes,25,rep,name=path_last,json=pathLast,proto3" json:"path_last,omitempty"`    // behind them
 	EnvBase       []string               `protobuf:"bytes,26,rep,name=env_base,json=envBase,proto3" json:"env_base,omitempty"`       // below the image's own variables and env
 	EnvNamed      []string               `protobuf:"bytes,27,rep,name=env_named,json=envNamed,proto3" json:"env_named,omitempty"`    // of env, whose values name other variables
+	Mask          []*Masked              `protobuf:"bytes,28,rep,name=mask,proto3" json:"mask,omitempty"`                            // not to be let into logs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -517,6 +518,162 @@ func (x *TaskSpec) GetEnvNamed() []string {
 	return nil
 }
 
+func (x *TaskSpec) GetMask() []*Masked {
+	if x != nil {
+		return x.Mask
+	}
+	return nil
+}
+
+// Masked is a text that logs show as the name of the secret that it comes from.
+type Masked struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	Text          []byte                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Masked) Reset() {
+	*x = Masked{}
+	mi := &file_driver_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Masked) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Masked) ProtoMessage() {}
+
+func (x *Masked) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Masked.ProtoReflect.Descriptor instead.
+func (*Masked) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Masked) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Masked) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Masked) GetText() []byte {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
+type MaskRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TaskId        string                 `protobuf:"bytes,1,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
+	Mask          []*Masked              `protobuf:"bytes,2,rep,name=mask,proto3" json:"mask,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MaskRequest) Reset() {
+	*x = MaskRequest{}
+	mi := &file_driver_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MaskRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MaskRequest) ProtoMessage() {}
+
+func (x *MaskRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MaskRequest.ProtoReflect.Descriptor instead.
+func (*MaskRequest) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *MaskRequest) GetTaskId() string {
+	if x != nil {
+		return x.TaskId
+	}
+	return ""
+}
+
+func (x *MaskRequest) GetMask() []*Masked {
+	if x != nil {
+		return x.Mask
+	}
+	return nil
+}
+
+type MaskResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MaskResponse) Reset() {
+	*x = MaskResponse{}
+	mi := &file_driver_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MaskResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MaskResponse) ProtoMessage() {}
+
+func (x *MaskResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MaskResponse.ProtoReflect.Descriptor instead.
+func (*MaskResponse) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{7}
+}
+
 type Container struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Image           string                 `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`
@@ -532,7 +689,7 @@ type Container struct {
 
 func (x *Container) Reset() {
 	*x = Container{}
-	mi := &file_driver_proto_msgTypes[5]
+	mi := &file_driver_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -544,7 +701,7 @@ func (x *Container) String() string {
 func (*Container) ProtoMessage() {}
 
 func (x *Container) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[5]
+	mi := &file_driver_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -557,7 +714,7 @@ func (x *Container) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Container.ProtoReflect.Descriptor instead.
 func (*Container) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{5}
+	return file_driver_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Container) GetImage() string {
@@ -620,7 +777,7 @@ type Ulimit struct {
 
 func (x *Ulimit) Reset() {
 	*x = Ulimit{}
-	mi := &file_driver_proto_msgTypes[6]
+	mi := &file_driver_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -632,7 +789,7 @@ func (x *Ulimit) String() string {
 func (*Ulimit) ProtoMessage() {}
 
 func (x *Ulimit) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[6]
+	mi := &file_driver_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -645,7 +802,7 @@ func (x *Ulimit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ulimit.ProtoReflect.Descriptor instead.
 func (*Ulimit) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{6}
+	return file_driver_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Ulimit) GetName() string {
@@ -682,7 +839,7 @@ type Reservation struct {
 
 func (x *Reservation) Reset() {
 	*x = Reservation{}
-	mi := &file_driver_proto_msgTypes[7]
+	mi := &file_driver_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -694,7 +851,7 @@ func (x *Reservation) String() string {
 func (*Reservation) ProtoMessage() {}
 
 func (x *Reservation) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[7]
+	mi := &file_driver_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -707,7 +864,7 @@ func (x *Reservation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reservation.ProtoReflect.Descriptor instead.
 func (*Reservation) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{7}
+	return file_driver_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Reservation) GetEnv() map[string]string {
@@ -758,7 +915,7 @@ type EngineDevices struct {
 
 func (x *EngineDevices) Reset() {
 	*x = EngineDevices{}
-	mi := &file_driver_proto_msgTypes[8]
+	mi := &file_driver_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -770,7 +927,7 @@ func (x *EngineDevices) String() string {
 func (*EngineDevices) ProtoMessage() {}
 
 func (x *EngineDevices) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[8]
+	mi := &file_driver_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -783,7 +940,7 @@ func (x *EngineDevices) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineDevices.ProtoReflect.Descriptor instead.
 func (*EngineDevices) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{8}
+	return file_driver_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *EngineDevices) GetDriver() string {
@@ -833,7 +990,7 @@ type Resources struct {
 
 func (x *Resources) Reset() {
 	*x = Resources{}
-	mi := &file_driver_proto_msgTypes[9]
+	mi := &file_driver_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -845,7 +1002,7 @@ func (x *Resources) String() string {
 func (*Resources) ProtoMessage() {}
 
 func (x *Resources) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[9]
+	mi := &file_driver_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -858,7 +1015,7 @@ func (x *Resources) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resources.ProtoReflect.Descriptor instead.
 func (*Resources) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{9}
+	return file_driver_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Resources) GetCpu() float64 {
@@ -900,7 +1057,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_driver_proto_msgTypes[10]
+	mi := &file_driver_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -912,7 +1069,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[10]
+	mi := &file_driver_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -925,7 +1082,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{10}
+	return file_driver_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Device) GetHostPath() string {
@@ -961,7 +1118,7 @@ type Mount struct {
 
 func (x *Mount) Reset() {
 	*x = Mount{}
-	mi := &file_driver_proto_msgTypes[11]
+	mi := &file_driver_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -973,7 +1130,7 @@ func (x *Mount) String() string {
 func (*Mount) ProtoMessage() {}
 
 func (x *Mount) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[11]
+	mi := &file_driver_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -986,7 +1143,7 @@ func (x *Mount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mount.ProtoReflect.Descriptor instead.
 func (*Mount) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{11}
+	return file_driver_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Mount) GetHostPath() string {
@@ -1030,7 +1187,7 @@ type Handle struct {
 
 func (x *Handle) Reset() {
 	*x = Handle{}
-	mi := &file_driver_proto_msgTypes[12]
+	mi := &file_driver_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1042,7 +1199,7 @@ func (x *Handle) String() string {
 func (*Handle) ProtoMessage() {}
 
 func (x *Handle) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[12]
+	mi := &file_driver_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1055,7 +1212,7 @@ func (x *Handle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handle.ProtoReflect.Descriptor instead.
 func (*Handle) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{12}
+	return file_driver_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Handle) GetVersion() int64 {
@@ -1107,7 +1264,7 @@ type ExitResult struct {
 
 func (x *ExitResult) Reset() {
 	*x = ExitResult{}
-	mi := &file_driver_proto_msgTypes[13]
+	mi := &file_driver_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1119,7 +1276,7 @@ func (x *ExitResult) String() string {
 func (*ExitResult) ProtoMessage() {}
 
 func (x *ExitResult) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[13]
+	mi := &file_driver_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1132,7 +1289,7 @@ func (x *ExitResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExitResult.ProtoReflect.Descriptor instead.
 func (*ExitResult) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{13}
+	return file_driver_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ExitResult) GetCode() int64 {
@@ -1190,7 +1347,7 @@ type UserError struct {
 
 func (x *UserError) Reset() {
 	*x = UserError{}
-	mi := &file_driver_proto_msgTypes[14]
+	mi := &file_driver_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1202,7 +1359,7 @@ func (x *UserError) String() string {
 func (*UserError) ProtoMessage() {}
 
 func (x *UserError) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[14]
+	mi := &file_driver_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1215,7 +1372,7 @@ func (x *UserError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserError.ProtoReflect.Descriptor instead.
 func (*UserError) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{14}
+	return file_driver_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *UserError) GetCode() string {
@@ -1251,7 +1408,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_driver_proto_msgTypes[15]
+	mi := &file_driver_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1263,7 +1420,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[15]
+	mi := &file_driver_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1276,7 +1433,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{15}
+	return file_driver_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CallError) GetKind() CallError_Kind {
@@ -1309,7 +1466,7 @@ type StartRequest struct {
 
 func (x *StartRequest) Reset() {
 	*x = StartRequest{}
-	mi := &file_driver_proto_msgTypes[16]
+	mi := &file_driver_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1321,7 +1478,7 @@ func (x *StartRequest) String() string {
 func (*StartRequest) ProtoMessage() {}
 
 func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[16]
+	mi := &file_driver_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1334,7 +1491,7 @@ func (x *StartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
 func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{16}
+	return file_driver_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *StartRequest) GetSpec() *TaskSpec {
@@ -1353,7 +1510,7 @@ type StartResponse struct {
 
 func (x *StartResponse) Reset() {
 	*x = StartResponse{}
-	mi := &file_driver_proto_msgTypes[17]
+	mi := &file_driver_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1365,7 +1522,7 @@ func (x *StartResponse) String() string {
 func (*StartResponse) ProtoMessage() {}
 
 func (x *StartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[17]
+	mi := &file_driver_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1378,7 +1535,7 @@ func (x *StartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartResponse.ProtoReflect.Descriptor instead.
 func (*StartResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{17}
+	return file_driver_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StartResponse) GetHandle() *Handle {
@@ -1397,7 +1554,7 @@ type RecoverRequest struct {
 
 func (x *RecoverRequest) Reset() {
 	*x = RecoverRequest{}
-	mi := &file_driver_proto_msgTypes[18]
+	mi := &file_driver_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1409,7 +1566,7 @@ func (x *RecoverRequest) String() string {
 func (*RecoverRequest) ProtoMessage() {}
 
 func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[18]
+	mi := &file_driver_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1422,7 +1579,7 @@ func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverRequest.ProtoReflect.Descriptor instead.
 func (*RecoverRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{18}
+	return file_driver_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RecoverRequest) GetHandle() *Handle {
@@ -1440,7 +1597,7 @@ type RecoverResponse struct {
 
 func (x *RecoverResponse) Reset() {
 	*x = RecoverResponse{}
-	mi := &file_driver_proto_msgTypes[19]
+	mi := &file_driver_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1452,7 +1609,7 @@ func (x *RecoverResponse) String() string {
 func (*RecoverResponse) ProtoMessage() {}
 
 func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[19]
+	mi := &file_driver_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1465,7 +1622,7 @@ func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverResponse.ProtoReflect.Descriptor instead.
 func (*RecoverResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{19}
+	return file_driver_proto_rawDescGZIP(), []int{22}
 }
 
 type WaitRequest struct {
@@ -1478,7 +1635,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_driver_proto_msgTypes[20]
+	mi := &file_driver_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1490,7 +1647,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[20]
+	mi := &file_driver_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1503,7 +1660,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{20}
+	return file_driver_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WaitRequest) GetTaskId() string {
@@ -1529,7 +1686,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_driver_proto_msgTypes[21]
+	mi := &file_driver_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1541,7 +1698,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[21]
+	mi := &file_driver_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1554,7 +1711,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{21}
+	return file_driver_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WaitResponse) GetResult() *ExitResult {
@@ -1575,7 +1732,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_driver_proto_msgTypes[22]
+	mi := &file_driver_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +1744,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[22]
+	mi := &file_driver_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +1757,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{22}
+	return file_driver_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *StopRequest) GetTaskId() string {
@@ -1632,7 +1789,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_driver_proto_msgTypes[23]
+	mi := &file_driver_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1801,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[23]
+	mi := &file_driver_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,7 +1814,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{23}
+	return file_driver_proto_rawDescGZIP(), []int{26}
 }
 
 type DestroyRequest struct {
@@ -1669,7 +1826,7 @@ type DestroyRequest struct {
 
 func (x *DestroyRequest) Reset() {
 	*x = DestroyRequest{}
-	mi := &file_driver_proto_msgTypes[24]
+	mi := &file_driver_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +1838,7 @@ func (x *DestroyRequest) String() string {
 func (*DestroyRequest) ProtoMessage() {}
 
 func (x *DestroyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[24]
+	mi := &file_driver_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +1851,7 @@ func (x *DestroyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DestroyRequest.ProtoReflect.Descriptor instead.
 func (*DestroyRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{24}
+	return file_driver_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DestroyRequest) GetTaskId() string {
@@ -1712,7 +1869,7 @@ type DestroyResponse struct {
 
 func (x *DestroyResponse) Reset() {
 	*x = DestroyResponse{}
-	mi := &file_driver_proto_msgTypes[25]
+	mi := &file_driver_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +1881,7 @@ func (x *DestroyResponse) String() string {
 func (*DestroyResponse) ProtoMessage() {}
 
 func (x *DestroyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[25]
+	mi := &file_driver_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1737,7 +1894,7 @@ func (x *DestroyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DestroyResponse.ProtoReflect.Descriptor instead.
 func (*DestroyResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{25}
+	return file_driver_proto_rawDescGZIP(), []int{28}
 }
 
 type SignalRequest struct {
@@ -1750,7 +1907,7 @@ type SignalRequest struct {
 
 func (x *SignalRequest) Reset() {
 	*x = SignalRequest{}
-	mi := &file_driver_proto_msgTypes[26]
+	mi := &file_driver_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1762,7 +1919,7 @@ func (x *SignalRequest) String() string {
 func (*SignalRequest) ProtoMessage() {}
 
 func (x *SignalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[26]
+	mi := &file_driver_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1775,7 +1932,7 @@ func (x *SignalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalRequest.ProtoReflect.Descriptor instead.
 func (*SignalRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{26}
+	return file_driver_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SignalRequest) GetTaskId() string {
@@ -1800,7 +1957,7 @@ type SignalResponse struct {
 
 func (x *SignalResponse) Reset() {
 	*x = SignalResponse{}
-	mi := &file_driver_proto_msgTypes[27]
+	mi := &file_driver_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1812,7 +1969,7 @@ func (x *SignalResponse) String() string {
 func (*SignalResponse) ProtoMessage() {}
 
 func (x *SignalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[27]
+	mi := &file_driver_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1825,7 +1982,7 @@ func (x *SignalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalResponse.ProtoReflect.Descriptor instead.
 func (*SignalResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{27}
+	return file_driver_proto_rawDescGZIP(), []int{30}
 }
 
 type PauseRequest struct {
@@ -1837,7 +1994,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_driver_proto_msgTypes[28]
+	mi := &file_driver_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1849,7 +2006,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[28]
+	mi := &file_driver_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1862,7 +2019,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{28}
+	return file_driver_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PauseRequest) GetTaskId() string {
@@ -1880,7 +2037,7 @@ type PauseResponse struct {
 
 func (x *PauseResponse) Reset() {
 	*x = PauseResponse{}
-	mi := &file_driver_proto_msgTypes[29]
+	mi := &file_driver_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1892,7 +2049,7 @@ func (x *PauseResponse) String() string {
 func (*PauseResponse) ProtoMessage() {}
 
 func (x *PauseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[29]
+	mi := &file_driver_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1905,7 +2062,7 @@ func (x *PauseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseResponse.ProtoReflect.Descriptor instead.
 func (*PauseResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{29}
+	return file_driver_proto_rawDescGZIP(), []int{32}
 }
 
 type ContinueRequest struct {
@@ -1917,7 +2074,7 @@ type ContinueRequest struct {
 
 func (x *ContinueRequest) Reset() {
 	*x = ContinueRequest{}
-	mi := &file_driver_proto_msgTypes[30]
+	mi := &file_driver_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1929,7 +2086,7 @@ func (x *ContinueRequest) String() string {
 func (*ContinueRequest) ProtoMessage() {}
 
 func (x *ContinueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[30]
+	mi := &file_driver_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1942,7 +2099,7 @@ func (x *ContinueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContinueRequest.ProtoReflect.Descriptor instead.
 func (*ContinueRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{30}
+	return file_driver_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ContinueRequest) GetTaskId() string {
@@ -1960,7 +2117,7 @@ type ContinueResponse struct {
 
 func (x *ContinueResponse) Reset() {
 	*x = ContinueResponse{}
-	mi := &file_driver_proto_msgTypes[31]
+	mi := &file_driver_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1972,7 +2129,7 @@ func (x *ContinueResponse) String() string {
 func (*ContinueResponse) ProtoMessage() {}
 
 func (x *ContinueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[31]
+	mi := &file_driver_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1985,7 +2142,7 @@ func (x *ContinueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContinueResponse.ProtoReflect.Descriptor instead.
 func (*ContinueResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{31}
+	return file_driver_proto_rawDescGZIP(), []int{34}
 }
 
 type StatsRequest struct {
@@ -1997,7 +2154,7 @@ type StatsRequest struct {
 
 func (x *StatsRequest) Reset() {
 	*x = StatsRequest{}
-	mi := &file_driver_proto_msgTypes[32]
+	mi := &file_driver_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2009,7 +2166,7 @@ func (x *StatsRequest) String() string {
 func (*StatsRequest) ProtoMessage() {}
 
 func (x *StatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[32]
+	mi := &file_driver_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2022,7 +2179,7 @@ func (x *StatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsRequest.ProtoReflect.Descriptor instead.
 func (*StatsRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{32}
+	return file_driver_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *StatsRequest) GetTaskId() string {
@@ -2045,7 +2202,7 @@ type StatsResponse struct {
 
 func (x *StatsResponse) Reset() {
 	*x = StatsResponse{}
-	mi := &file_driver_proto_msgTypes[33]
+	mi := &file_driver_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2057,7 +2214,7 @@ func (x *StatsResponse) String() string {
 func (*StatsResponse) ProtoMessage() {}
 
 func (x *StatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[33]
+	mi := &file_driver_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2070,7 +2227,7 @@ func (x *StatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsResponse.ProtoReflect.Descriptor instead.
 func (*StatsResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{33}
+	return file_driver_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *StatsResponse) GetAtNs() int64 {
@@ -2126,7 +2283,7 @@ type ExecStart struct {
 
 func (x *ExecStart) Reset() {
 	*x = ExecStart{}
-	mi := &file_driver_proto_msgTypes[34]
+	mi := &file_driver_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2138,7 +2295,7 @@ func (x *ExecStart) String() string {
 func (*ExecStart) ProtoMessage() {}
 
 func (x *ExecStart) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[34]
+	mi := &file_driver_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2151,7 +2308,7 @@ func (x *ExecStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecStart.ProtoReflect.Descriptor instead.
 func (*ExecStart) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{34}
+	return file_driver_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ExecStart) GetTaskId() string {
@@ -2234,7 +2391,7 @@ type WindowSize struct {
 
 func (x *WindowSize) Reset() {
 	*x = WindowSize{}
-	mi := &file_driver_proto_msgTypes[35]
+	mi := &file_driver_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +2403,7 @@ func (x *WindowSize) String() string {
 func (*WindowSize) ProtoMessage() {}
 
 func (x *WindowSize) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[35]
+	mi := &file_driver_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +2416,7 @@ func (x *WindowSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WindowSize.ProtoReflect.Descriptor instead.
 func (*WindowSize) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{35}
+	return file_driver_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WindowSize) GetRows() uint32 {
@@ -2292,7 +2449,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_driver_proto_msgTypes[36]
+	mi := &file_driver_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2461,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[36]
+	mi := &file_driver_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2474,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{36}
+	return file_driver_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ExecRequest) GetInput() isExecRequest_Input {
@@ -2420,7 +2577,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_driver_proto_msgTypes[37]
+	mi := &file_driver_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2432,7 +2589,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[37]
+	mi := &file_driver_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2445,7 +2602,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{37}
+	return file_driver_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ExecResponse) GetOutput() isExecResponse_Output {
@@ -2512,7 +2669,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_driver_proto_msgTypes[38]
+	mi := &file_driver_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2524,7 +2681,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[38]
+	mi := &file_driver_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2537,7 +2694,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{38}
+	return file_driver_proto_rawDescGZIP(), []int{41}
 }
 
 type ListResponse struct {
@@ -2549,7 +2706,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_driver_proto_msgTypes[39]
+	mi := &file_driver_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2561,7 +2718,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[39]
+	mi := &file_driver_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2574,7 +2731,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{39}
+	return file_driver_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListResponse) GetHandles() []*Handle {
@@ -2601,7 +2758,7 @@ const file_driver_proto_rawDesc = "" +
 	"attributes\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8e\a\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbf\a\n" +
 	"\bTaskSpec\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\balloc_id\x18\x02 \x01(\tR\aallocId\x12\x19\n" +
@@ -2631,7 +2788,16 @@ const file_driver_proto_rawDesc = "" +
 	"path_first\x18\x18 \x03(\tR\tpathFirst\x12\x1b\n" +
 	"\tpath_last\x18\x19 \x03(\tR\bpathLast\x12\x19\n" +
 	"\benv_base\x18\x1a \x03(\tR\aenvBase\x12\x1b\n" +
-	"\tenv_named\x18\x1b \x03(\tR\benvNamed\"\xbd\x02\n" +
+	"\tenv_named\x18\x1b \x03(\tR\benvNamed\x12/\n" +
+	"\x04mask\x18\x1c \x03(\v2\x1b.nomadlike.driver.v1.MaskedR\x04mask\"J\n" +
+	"\x06Masked\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\fR\x04text\"W\n" +
+	"\vMaskRequest\x12\x17\n" +
+	"\atask_id\x18\x01 \x01(\tR\x06taskId\x12/\n" +
+	"\x04mask\x18\x02 \x03(\v2\x1b.nomadlike.driver.v1.MaskedR\x04mask\"\x0e\n" +
+	"\fMaskResponse\"\xbd\x02\n" +
 	"\tContainer\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12\x12\n" +
 	"\x04pull\x18\x02 \x01(\tR\x04pull\x12)\n" +
@@ -2785,7 +2951,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x06output\"\r\n" +
 	"\vListRequest\"E\n" +
 	"\fListResponse\x125\n" +
-	"\ahandles\x18\x01 \x03(\v2\x1b.nomadlike.driver.v1.HandleR\ahandles2\xc0\b\n" +
+	"\ahandles\x18\x01 \x03(\v2\x1b.nomadlike.driver.v1.HandleR\ahandles2\x8d\t\n" +
 	"\rDriverService\x12K\n" +
 	"\x04Info\x12 .nomadlike.driver.v1.InfoRequest\x1a!.nomadlike.driver.v1.InfoResponse\x12b\n" +
 	"\vFingerprint\x12'.nomadlike.driver.v1.FingerprintRequest\x1a(.nomadlike.driver.v1.FingerprintResponse0\x01\x12N\n" +
@@ -2799,7 +2965,8 @@ const file_driver_proto_rawDesc = "" +
 	"\bContinue\x12$.nomadlike.driver.v1.ContinueRequest\x1a%.nomadlike.driver.v1.ContinueResponse\x12N\n" +
 	"\x05Stats\x12!.nomadlike.driver.v1.StatsRequest\x1a\".nomadlike.driver.v1.StatsResponse\x12O\n" +
 	"\x04Exec\x12 .nomadlike.driver.v1.ExecRequest\x1a!.nomadlike.driver.v1.ExecResponse(\x010\x01\x12K\n" +
-	"\x04List\x12 .nomadlike.driver.v1.ListRequest\x1a!.nomadlike.driver.v1.ListResponseB Z\x1enomadlike/plugins/driver/protob\x06proto3"
+	"\x04List\x12 .nomadlike.driver.v1.ListRequest\x1a!.nomadlike.driver.v1.ListResponse\x12K\n" +
+	"\x04Mask\x12 .nomadlike.driver.v1.MaskRequest\x1a!.nomadlike.driver.v1.MaskResponseB Z\x1enomadlike/plugins/driver/protob\x06proto3"
 
 var (
 	file_driver_proto_rawDescOnce sync.Once
@@ -2814,7 +2981,7 @@ func file_driver_proto_rawDescGZIP() []byte {
 }
 
 var file_driver_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_driver_proto_goTypes = []any{
 	(CallError_Kind)(0),         // 0: nomadlike.driver.v1.CallError.Kind
 	(*InfoRequest)(nil),         // 1: nomadlike.driver.v1.InfoRequest
@@ -2822,105 +2989,112 @@ var file_driver_proto_goTypes = []any{
 	(*FingerprintRequest)(nil),  // 3: nomadlike.driver.v1.FingerprintRequest
 	(*FingerprintResponse)(nil), // 4: nomadlike.driver.v1.FingerprintResponse
 	(*TaskSpec)(nil),            // 5: nomadlike.driver.v1.TaskSpec
-	(*Container)(nil),           // 6: nomadlike.driver.v1.Container
-	(*Ulimit)(nil),              // 7: nomadlike.driver.v1.Ulimit
-	(*Reservation)(nil),         // 8: nomadlike.driver.v1.Reservation
-	(*EngineDevices)(nil),       // 9: nomadlike.driver.v1.EngineDevices
-	(*Resources)(nil),           // 10: nomadlike.driver.v1.Resources
-	(*Device)(nil),              // 11: nomadlike.driver.v1.Device
-	(*Mount)(nil),               // 12: nomadlike.driver.v1.Mount
-	(*Handle)(nil),              // 13: nomadlike.driver.v1.Handle
-	(*ExitResult)(nil),          // 14: nomadlike.driver.v1.ExitResult
-	(*UserError)(nil),           // 15: nomadlike.driver.v1.UserError
-	(*CallError)(nil),           // 16: nomadlike.driver.v1.CallError
-	(*StartRequest)(nil),        // 17: nomadlike.driver.v1.StartRequest
-	(*StartResponse)(nil),       // 18: nomadlike.driver.v1.StartResponse
-	(*RecoverRequest)(nil),      // 19: nomadlike.driver.v1.RecoverRequest
-	(*RecoverResponse)(nil),     // 20: nomadlike.driver.v1.RecoverResponse
-	(*WaitRequest)(nil),         // 21: nomadlike.driver.v1.WaitRequest
-	(*WaitResponse)(nil),        // 22: nomadlike.driver.v1.WaitResponse
-	(*StopRequest)(nil),         // 23: nomadlike.driver.v1.StopRequest
-	(*StopResponse)(nil),        // 24: nomadlike.driver.v1.StopResponse
-	(*DestroyRequest)(nil),      // 25: nomadlike.driver.v1.DestroyRequest
-	(*DestroyResponse)(nil),     // 26: nomadlike.driver.v1.DestroyResponse
-	(*SignalRequest)(nil),       // 27: nomadlike.driver.v1.SignalRequest
-	(*SignalResponse)(nil),      // 28: nomadlike.driver.v1.SignalResponse
-	(*PauseRequest)(nil),        // 29: nomadlike.driver.v1.PauseRequest
-	(*PauseResponse)(nil),       // 30: nomadlike.driver.v1.PauseResponse
-	(*ContinueRequest)(nil),     // 31: nomadlike.driver.v1.ContinueRequest
-	(*ContinueResponse)(nil),    // 32: nomadlike.driver.v1.ContinueResponse
-	(*StatsRequest)(nil),        // 33: nomadlike.driver.v1.StatsRequest
-	(*StatsResponse)(nil),       // 34: nomadlike.driver.v1.StatsResponse
-	(*ExecStart)(nil),           // 35: nomadlike.driver.v1.ExecStart
-	(*WindowSize)(nil),          // 36: nomadlike.driver.v1.WindowSize
-	(*ExecRequest)(nil),         // 37: nomadlike.driver.v1.ExecRequest
-	(*ExecResponse)(nil),        // 38: nomadlike.driver.v1.ExecResponse
-	(*ListRequest)(nil),         // 39: nomadlike.driver.v1.ListRequest
-	(*ListResponse)(nil),        // 40: nomadlike.driver.v1.ListResponse
-	nil,                         // 41: nomadlike.driver.v1.FingerprintResponse.AttributesEntry
-	nil,                         // 42: nomadlike.driver.v1.Container.OptionsEntry
-	nil,                         // 43: nomadlike.driver.v1.Reservation.EnvEntry
-	nil,                         // 44: nomadlike.driver.v1.EngineDevices.EnvEntry
-	nil,                         // 45: nomadlike.driver.v1.UserError.ParamsEntry
+	(*Masked)(nil),              // 6: nomadlike.driver.v1.Masked
+	(*MaskRequest)(nil),         // 7: nomadlike.driver.v1.MaskRequest
+	(*MaskResponse)(nil),        // 8: nomadlike.driver.v1.MaskResponse
+	(*Container)(nil),           // 9: nomadlike.driver.v1.Container
+	(*Ulimit)(nil),              // 10: nomadlike.driver.v1.Ulimit
+	(*Reservation)(nil),         // 11: nomadlike.driver.v1.Reservation
+	(*EngineDevices)(nil),       // 12: nomadlike.driver.v1.EngineDevices
+	(*Resources)(nil),           // 13: nomadlike.driver.v1.Resources
+	(*Device)(nil),              // 14: nomadlike.driver.v1.Device
+	(*Mount)(nil),               // 15: nomadlike.driver.v1.Mount
+	(*Handle)(nil),              // 16: nomadlike.driver.v1.Handle
+	(*ExitResult)(nil),          // 17: nomadlike.driver.v1.ExitResult
+	(*UserError)(nil),           // 18: nomadlike.driver.v1.UserError
+	(*CallError)(nil),           // 19: nomadlike.driver.v1.CallError
+	(*StartRequest)(nil),        // 20: nomadlike.driver.v1.StartRequest
+	(*StartResponse)(nil),       // 21: nomadlike.driver.v1.StartResponse
+	(*RecoverRequest)(nil),      // 22: nomadlike.driver.v1.RecoverRequest
+	(*RecoverResponse)(nil),     // 23: nomadlike.driver.v1.RecoverResponse
+	(*WaitRequest)(nil),         // 24: nomadlike.driver.v1.WaitRequest
+	(*WaitResponse)(nil),        // 25: nomadlike.driver.v1.WaitResponse
+	(*StopRequest)(nil),         // 26: nomadlike.driver.v1.StopRequest
+	(*StopResponse)(nil),        // 27: nomadlike.driver.v1.StopResponse
+	(*DestroyRequest)(nil),      // 28: nomadlike.driver.v1.DestroyRequest
+	(*DestroyResponse)(nil),     // 29: nomadlike.driver.v1.DestroyResponse
+	(*SignalRequest)(nil),       // 30: nomadlike.driver.v1.SignalRequest
+	(*SignalResponse)(nil),      // 31: nomadlike.driver.v1.SignalResponse
+	(*PauseRequest)(nil),        // 32: nomadlike.driver.v1.PauseRequest
+	(*PauseResponse)(nil),       // 33: nomadlike.driver.v1.PauseResponse
+	(*ContinueRequest)(nil),     // 34: nomadlike.driver.v1.ContinueRequest
+	(*ContinueResponse)(nil),    // 35: nomadlike.driver.v1.ContinueResponse
+	(*StatsRequest)(nil),        // 36: nomadlike.driver.v1.StatsRequest
+	(*StatsResponse)(nil),       // 37: nomadlike.driver.v1.StatsResponse
+	(*ExecStart)(nil),           // 38: nomadlike.driver.v1.ExecStart
+	(*WindowSize)(nil),          // 39: nomadlike.driver.v1.WindowSize
+	(*ExecRequest)(nil),         // 40: nomadlike.driver.v1.ExecRequest
+	(*ExecResponse)(nil),        // 41: nomadlike.driver.v1.ExecResponse
+	(*ListRequest)(nil),         // 42: nomadlike.driver.v1.ListRequest
+	(*ListResponse)(nil),        // 43: nomadlike.driver.v1.ListResponse
+	nil,                         // 44: nomadlike.driver.v1.FingerprintResponse.AttributesEntry
+	nil,                         // 45: nomadlike.driver.v1.Container.OptionsEntry
+	nil,                         // 46: nomadlike.driver.v1.Reservation.EnvEntry
+	nil,                         // 47: nomadlike.driver.v1.EngineDevices.EnvEntry
+	nil,                         // 48: nomadlike.driver.v1.UserError.ParamsEntry
 }
 var file_driver_proto_depIdxs = []int32{
-	41, // 0: nomadlike.driver.v1.FingerprintResponse.attributes:type_name -> nomadlike.driver.v1.FingerprintResponse.AttributesEntry
-	10, // 1: nomadlike.driver.v1.TaskSpec.resources:type_name -> nomadlike.driver.v1.Resources
-	11, // 2: nomadlike.driver.v1.TaskSpec.devices:type_name -> nomadlike.driver.v1.Device
-	12, // 3: nomadlike.driver.v1.TaskSpec.mounts:type_name -> nomadlike.driver.v1.Mount
-	8,  // 4: nomadlike.driver.v1.TaskSpec.reservations:type_name -> nomadlike.driver.v1.Reservation
-	6,  // 5: nomadlike.driver.v1.TaskSpec.container:type_name -> nomadlike.driver.v1.Container
-	7,  // 6: nomadlike.driver.v1.TaskSpec.ulimits:type_name -> nomadlike.driver.v1.Ulimit
-	42, // 7: nomadlike.driver.v1.Container.options:type_name -> nomadlike.driver.v1.Container.OptionsEntry
-	43, // 8: nomadlike.driver.v1.Reservation.env:type_name -> nomadlike.driver.v1.Reservation.EnvEntry
-	11, // 9: nomadlike.driver.v1.Reservation.nodes:type_name -> nomadlike.driver.v1.Device
-	12, // 10: nomadlike.driver.v1.Reservation.mounts:type_name -> nomadlike.driver.v1.Mount
-	9,  // 11: nomadlike.driver.v1.Reservation.engine:type_name -> nomadlike.driver.v1.EngineDevices
-	44, // 12: nomadlike.driver.v1.EngineDevices.env:type_name -> nomadlike.driver.v1.EngineDevices.EnvEntry
-	15, // 13: nomadlike.driver.v1.ExitResult.err:type_name -> nomadlike.driver.v1.UserError
-	45, // 14: nomadlike.driver.v1.UserError.params:type_name -> nomadlike.driver.v1.UserError.ParamsEntry
-	0,  // 15: nomadlike.driver.v1.CallError.kind:type_name -> nomadlike.driver.v1.CallError.Kind
-	15, // 16: nomadlike.driver.v1.CallError.user:type_name -> nomadlike.driver.v1.UserError
-	5,  // 17: nomadlike.driver.v1.StartRequest.spec:type_name -> nomadlike.driver.v1.TaskSpec
-	13, // 18: nomadlike.driver.v1.StartResponse.handle:type_name -> nomadlike.driver.v1.Handle
-	13, // 19: nomadlike.driver.v1.RecoverRequest.handle:type_name -> nomadlike.driver.v1.Handle
-	14, // 20: nomadlike.driver.v1.WaitResponse.result:type_name -> nomadlike.driver.v1.ExitResult
-	36, // 21: nomadlike.driver.v1.ExecStart.size:type_name -> nomadlike.driver.v1.WindowSize
-	35, // 22: nomadlike.driver.v1.ExecRequest.start:type_name -> nomadlike.driver.v1.ExecStart
-	36, // 23: nomadlike.driver.v1.ExecRequest.resize:type_name -> nomadlike.driver.v1.WindowSize
-	14, // 24: nomadlike.driver.v1.ExecResponse.result:type_name -> nomadlike.driver.v1.ExitResult
-	13, // 25: nomadlike.driver.v1.ListResponse.handles:type_name -> nomadlike.driver.v1.Handle
-	1,  // 26: nomadlike.driver.v1.DriverService.Info:input_type -> nomadlike.driver.v1.InfoRequest
-	3,  // 27: nomadlike.driver.v1.DriverService.Fingerprint:input_type -> nomadlike.driver.v1.FingerprintRequest
-	17, // 28: nomadlike.driver.v1.DriverService.Start:input_type -> nomadlike.driver.v1.StartRequest
-	19, // 29: nomadlike.driver.v1.DriverService.Recover:input_type -> nomadlike.driver.v1.RecoverRequest
-	21, // 30: nomadlike.driver.v1.DriverService.Wait:input_type -> nomadlike.driver.v1.WaitRequest
-	23, // 31: nomadlike.driver.v1.DriverService.Stop:input_type -> nomadlike.driver.v1.StopRequest
-	25, // 32: nomadlike.driver.v1.DriverService.Destroy:input_type -> nomadlike.driver.v1.DestroyRequest
-	27, // 33: nomadlike.driver.v1.DriverService.Signal:input_type -> nomadlike.driver.v1.SignalRequest
-	29, // 34: nomadlike.driver.v1.DriverService.Pause:input_type -> nomadlike.driver.v1.PauseRequest
-	31, // 35: nomadlike.driver.v1.DriverService.Continue:input_type -> nomadlike.driver.v1.ContinueRequest
-	33, // 36: nomadlike.driver.v1.DriverService.Stats:input_type -> nomadlike.driver.v1.StatsRequest
-	37, // 37: nomadlike.driver.v1.DriverService.Exec:input_type -> nomadlike.driver.v1.ExecRequest
-	39, // 38: nomadlike.driver.v1.DriverService.List:input_type -> nomadlike.driver.v1.ListRequest
-	2,  // 39: nomadlike.driver.v1.DriverService.Info:output_type -> nomadlike.driver.v1.InfoResponse
-	4,  // 40: nomadlike.driver.v1.DriverService.Fingerprint:output_type -> nomadlike.driver.v1.FingerprintResponse
-	18, // 41: nomadlike.driver.v1.DriverService.Start:output_type -> nomadlike.driver.v1.StartResponse
-	20, // 42: nomadlike.driver.v1.DriverService.Recover:output_type -> nomadlike.driver.v1.RecoverResponse
-	22, // 43: nomadlike.driver.v1.DriverService.Wait:output_type -> nomadlike.driver.v1.WaitResponse
-	24, // 44: nomadlike.driver.v1.DriverService.Stop:output_type -> nomadlike.driver.v1.StopResponse
-	26, // 45: nomadlike.driver.v1.DriverService.Destroy:output_type -> nomadlike.driver.v1.DestroyResponse
-	28, // 46: nomadlike.driver.v1.DriverService.Signal:output_type -> nomadlike.driver.v1.SignalResponse
-	30, // 47: nomadlike.driver.v1.DriverService.Pause:output_type -> nomadlike.driver.v1.PauseResponse
-	32, // 48: nomadlike.driver.v1.DriverService.Continue:output_type -> nomadlike.driver.v1.ContinueResponse
-	34, // 49: nomadlike.driver.v1.DriverService.Stats:output_type -> nomadlike.driver.v1.StatsResponse
-	38, // 50: nomadlike.driver.v1.DriverService.Exec:output_type -> nomadlike.driver.v1.ExecResponse
-	40, // 51: nomadlike.driver.v1.DriverService.List:output_type -> nomadlike.driver.v1.ListResponse
-	39, // [39:52] is the sub-list for method output_type
-	26, // [26:39] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	44, // 0: nomadlike.driver.v1.FingerprintResponse.attributes:type_name -> nomadlike.driver.v1.FingerprintResponse.AttributesEntry
+	13, // 1: nomadlike.driver.v1.TaskSpec.resources:type_name -> nomadlike.driver.v1.Resources
+	14, // 2: nomadlike.driver.v1.TaskSpec.devices:type_name -> nomadlike.driver.v1.Device
+	15, // 3: nomadlike.driver.v1.TaskSpec.mounts:type_name -> nomadlike.driver.v1.Mount
+	11, // 4: nomadlike.driver.v1.TaskSpec.reservations:type_name -> nomadlike.driver.v1.Reservation
+	9,  // 5: nomadlike.driver.v1.TaskSpec.container:type_name -> nomadlike.driver.v1.Container
+	10, // 6: nomadlike.driver.v1.TaskSpec.ulimits:type_name -> nomadlike.driver.v1.Ulimit
+	6,  // 7: nomadlike.driver.v1.TaskSpec.mask:type_name -> nomadlike.driver.v1.Masked
+	6,  // 8: nomadlike.driver.v1.MaskRequest.mask:type_name -> nomadlike.driver.v1.Masked
+	45, // 9: nomadlike.driver.v1.Container.options:type_name -> nomadlike.driver.v1.Container.OptionsEntry
+	46, // 10: nomadlike.driver.v1.Reservation.env:type_name -> nomadlike.driver.v1.Reservation.EnvEntry
+	14, // 11: nomadlike.driver.v1.Reservation.nodes:type_name -> nomadlike.driver.v1.Device
+	15, // 12: nomadlike.driver.v1.Reservation.mounts:type_name -> nomadlike.driver.v1.Mount
+	12, // 13: nomadlike.driver.v1.Reservation.engine:type_name -> nomadlike.driver.v1.EngineDevices
+	47, // 14: nomadlike.driver.v1.EngineDevices.env:type_name -> nomadlike.driver.v1.EngineDevices.EnvEntry
+	18, // 15: nomadlike.driver.v1.ExitResult.err:type_name -> nomadlike.driver.v1.UserError
+	48, // 16: nomadlike.driver.v1.UserError.params:type_name -> nomadlike.driver.v1.UserError.ParamsEntry
+	0,  // 17: nomadlike.driver.v1.CallError.kind:type_name -> nomadlike.driver.v1.CallError.Kind
+	18, // 18: nomadlike.driver.v1.CallError.user:type_name -> nomadlike.driver.v1.UserError
+	5,  // 19: nomadlike.driver.v1.StartRequest.spec:type_name -> nomadlike.driver.v1.TaskSpec
+	16, // 20: nomadlike.driver.v1.StartResponse.handle:type_name -> nomadlike.driver.v1.Handle
+	16, // 21: nomadlike.driver.v1.RecoverRequest.handle:type_name -> nomadlike.driver.v1.Handle
+	17, // 22: nomadlike.driver.v1.WaitResponse.result:type_name -> nomadlike.driver.v1.ExitResult
+	39, // 23: nomadlike.driver.v1.ExecStart.size:type_name -> nomadlike.driver.v1.WindowSize
+	38, // 24: nomadlike.driver.v1.ExecRequest.start:type_name -> nomadlike.driver.v1.ExecStart
+	39, // 25: nomadlike.driver.v1.ExecRequest.resize:type_name -> nomadlike.driver.v1.WindowSize
+	17, // 26: nomadlike.driver.v1.ExecResponse.result:type_name -> nomadlike.driver.v1.ExitResult
+	16, // 27: nomadlike.driver.v1.ListResponse.handles:type_name -> nomadlike.driver.v1.Handle
+	1,  // 28: nomadlike.driver.v1.DriverService.Info:input_type -> nomadlike.driver.v1.InfoRequest
+	3,  // 29: nomadlike.driver.v1.DriverService.Fingerprint:input_type -> nomadlike.driver.v1.FingerprintRequest
+	20, // 30: nomadlike.driver.v1.DriverService.Start:input_type -> nomadlike.driver.v1.StartRequest
+	22, // 31: nomadlike.driver.v1.DriverService.Recover:input_type -> nomadlike.driver.v1.RecoverRequest
+	24, // 32: nomadlike.driver.v1.DriverService.Wait:input_type -> nomadlike.driver.v1.WaitRequest
+	26, // 33: nomadlike.driver.v1.DriverService.Stop:input_type -> nomadlike.driver.v1.StopRequest
+	28, // 34: nomadlike.driver.v1.DriverService.Destroy:input_type -> nomadlike.driver.v1.DestroyRequest
+	30, // 35: nomadlike.driver.v1.DriverService.Signal:input_type -> nomadlike.driver.v1.SignalRequest
+	32, // 36: nomadlike.driver.v1.DriverService.Pause:input_type -> nomadlike.driver.v1.PauseRequest
+	34, // 37: nomadlike.driver.v1.DriverService.Continue:input_type -> nomadlike.driver.v1.ContinueRequest
+	36, // 38: nomadlike.driver.v1.DriverService.Stats:input_type -> nomadlike.driver.v1.StatsRequest
+	40, // 39: nomadlike.driver.v1.DriverService.Exec:input_type -> nomadlike.driver.v1.ExecRequest
+	42, // 40: nomadlike.driver.v1.DriverService.List:input_type -> nomadlike.driver.v1.ListRequest
+	7,  // 41: nomadlike.driver.v1.DriverService.Mask:input_type -> nomadlike.driver.v1.MaskRequest
+	2,  // 42: nomadlike.driver.v1.DriverService.Info:output_type -> nomadlike.driver.v1.InfoResponse
+	4,  // 43: nomadlike.driver.v1.DriverService.Fingerprint:output_type -> nomadlike.driver.v1.FingerprintResponse
+	21, // 44: nomadlike.driver.v1.DriverService.Start:output_type -> nomadlike.driver.v1.StartResponse
+	23, // 45: nomadlike.driver.v1.DriverService.Recover:output_type -> nomadlike.driver.v1.RecoverResponse
+	25, // 46: nomadlike.driver.v1.DriverService.Wait:output_type -> nomadlike.driver.v1.WaitResponse
+	27, // 47: nomadlike.driver.v1.DriverService.Stop:output_type -> nomadlike.driver.v1.StopResponse
+	29, // 48: nomadlike.driver.v1.DriverService.Destroy:output_type -> nomadlike.driver.v1.DestroyResponse
+	31, // 49: nomadlike.driver.v1.DriverService.Signal:output_type -> nomadlike.driver.v1.SignalResponse
+	33, // 50: nomadlike.driver.v1.DriverService.Pause:output_type -> nomadlike.driver.v1.PauseResponse
+	35, // 51: nomadlike.driver.v1.DriverService.Continue:output_type -> nomadlike.driver.v1.ContinueResponse
+	37, // 52: nomadlike.driver.v1.DriverService.Stats:output_type -> nomadlike.driver.v1.StatsResponse
+	41, // 53: nomadlike.driver.v1.DriverService.Exec:output_type -> nomadlike.driver.v1.ExecResponse
+	43, // 54: nomadlike.driver.v1.DriverService.List:output_type -> nomadlike.driver.v1.ListResponse
+	8,  // 55: nomadlike.driver.v1.DriverService.Mask:output_type -> nomadlike.driver.v1.MaskResponse
+	42, // [42:56] is the sub-list for method output_type
+	28, // [28:42] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_driver_proto_init() }
@@ -2928,14 +3102,14 @@ func file_driver_proto_init() {
 	if File_driver_proto != nil {
 		return
 	}
-	file_driver_proto_msgTypes[36].OneofWrappers = []any{
+	file_driver_proto_msgTypes[39].OneofWrappers = []any{
 		(*ExecRequest_Start)(nil),
 		(*ExecRequest_Stdin)(nil),
 		(*ExecRequest_StdinEnd)(nil),
 		(*ExecRequest_Resize)(nil),
 		(*ExecRequest_Signal)(nil),
 	}
-	file_driver_proto_msgTypes[37].OneofWrappers = []any{
+	file_driver_proto_msgTypes[40].OneofWrappers = []any{
 		(*ExecResponse_Stdout)(nil),
 		(*ExecResponse_Stderr)(nil),
 		(*ExecResponse_Result)(nil),
@@ -2946,7 +3120,7 @@ func file_driver_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_driver_proto_rawDesc), len(file_driver_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   45,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -36,6 +36,7 @@ const (
 	DriverService_Stats_FullMethodName       = "/nomadlike.driver.v1.DriverService/Stats"
 	DriverService_Exec_FullMethodName        = "/nomadlike.driver.v1.DriverService/Exec"
 	DriverService_List_FullMethodName        = "/nomadlike.driver.v1.DriverService/List"
+	DriverService_Mask_FullMethodName        = "/nomadlike.driver.v1.DriverService/Mask"
 )
 
 // DriverServiceClient is the client API for DriverService service.
@@ -60,6 +61,8 @@ type DriverServiceClient interface {
 	Exec(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExecRequest, ExecResponse], error)
 	// List is optional: UNIMPLEMENTED when the driver is no driver.Lister.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
+	// Mask is optional: UNIMPLEMENTED when the driver is no driver.Masker.
+	Mask(ctx context.Context, in *MaskRequest, opts ...grpc.CallOption) (*MaskResponse, error)
 }
 
 type driverServiceClient struct {
@@ -212,6 +215,16 @@ func (c *driverServiceClient) List(ctx context.Context, in *ListRequest, opts ..
 	return out, nil
 }
 
+func (c *driverServiceClient) Mask(ctx context.Context, in *MaskRequest, opts ...grpc.CallOption) (*MaskResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MaskResponse)
+	err := c.cc.Invoke(ctx, DriverService_Mask_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // DriverServiceServer is the server API for DriverService service.
 // All implementations must embed UnimplementedDriverServiceServer
 // for forward compatibility.
@@ -234,6 +247,8 @@ type DriverServiceServer interface {
 	Exec(grpc.BidiStreamingServer[ExecRequest, ExecResponse]) error
 	// List is optional: UNIMPLEMENTED when the driver is no driver.Lister.
 	List(context.Context, *ListRequest) (*ListResponse, error)
+	// Mask is optional: UNIMPLEMENTED when the driver is no driver.Masker.
+	Mask(context.Context, *MaskRequest) (*MaskResponse, error)
 	mustEmbedUnimplementedDriverServiceServer()
 }
 
@@ -282,6 +297,9 @@ func (UnimplementedDriverServiceServer) Exec(grpc.BidiStreamingServer[ExecReques
 }
 func (UnimplementedDriverServiceServer) List(context.Context, *ListRequest) (*ListResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedDriverServiceServer) Mask(context.Context, *MaskRequest) (*MaskResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Mask not implemented")
 }
 func (UnimplementedDriverServiceServer) mustEmbedUnimplementedDriverServiceServer() {}
 func (UnimplementedDriverServiceServer) testEmbeddedByValue()                       {}
@@ -520,6 +538,24 @@ func _DriverService_List_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _DriverService_Mask_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MaskRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DriverServiceServer).Mask(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: DriverService_Mask_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DriverServiceServer).Mask(ctx, req.(*MaskRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // DriverService_ServiceDesc is the grpc.ServiceDesc for DriverService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -570,6 +606,10 @@ var DriverService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "List",
 			Handler:    _DriverService_List_Handler,
+		},
+		{
+			MethodName: "Mask",
+			Handler:    _DriverService_Mask_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

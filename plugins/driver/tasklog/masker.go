@@ -140,5 +140,13 @@ func (m *Masker) match(data []byte, last bool) (length int, name string, open bo
 	return 0, "", false
 }
 
+// drop forgets what was held back, and reports how many bytes that were: what it was
+// the beginning of may have come elsewhere.
+func (m *Masker) drop() int {
+	count := len(m.held)
+	m.held = nil
+	return count
+}
+
 // Close writes what was held back. What it was the beginning of did not come.
 func (m *Masker) Close() error { return m.mask(m.held, true) }
