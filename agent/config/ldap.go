@@ -10,7 +10,7 @@ import (
 	"nomadlike/agent/directory"
 )
 
-// Kinds of directories; they differ in defaults alone.
+// Kinds of directories. They differ in defaults, and in what is asked of an account.
 const (
 	ldapGeneric         = "generic"
 	ldapActiveDirectory = "active_directory"
@@ -59,12 +59,15 @@ type LDAP struct {
 }
 
 // ldapDefaults are what a kind of directories has where nothing is said.
-func ldapDefaults(kind string) (users directory.Users, groups directory.Groups) {
+func ldapDefaults(b *LDAPBlock) (users directory.Users, groups directory.Groups) {
 	groups = directory.Groups{Filter: "(|(member={dn})(uniqueMember={dn})(memberUid={name}))", Attribute: "memberOf", Nested: true}
-	if kind == ldapActiveDirectory {
+	if get(b.Kind, ldapGeneric) == ldapActiveDirectory {
 		groups.Filter = "(member={dn})"
+		if b.Groups == nil || get(b.Groups.Nested, true) {
+			groups.Attribute = directory.TokenGroups
+		}
 		return directory.Users{
-			Filter:  "(&(objectCategory=person)(objectClass=user)(sAMAccountName={name}))",
+			Filter:  "(&(objectCategory=person)(objectClass=user)(|(sAMAccountName={name})(userPrincipalName={name})))",
 			Subject: "objectGUID", Name: "sAMAccountName", DisplayName: "displayName", Email: "mail",
 		}, groups
 	}
@@ -74,7 +77,7 @@ func ldapDefaults(kind string) (users directory.Users, groups directory.Groups) 
 func walkLDAP(v visitor, b *LDAPBlock) { walkTypedLDAP(v, b, &directory.Config{}) }
 
 func walkTypedLDAP(v visitor, b *LDAPBlock, c *directory.Config) {
-	users, groups := ldapDefaults(get(b.Kind, ldapGeneric))
+	users, groups := ldapDefaults(b)
 	v.label(&b.Name)
 	v.setting("caption", text(&b.Caption, new(string), "").unset())
 	v.setting("kind", word(&b.Kind, new(string), ldapGeneric, ldapGeneric, ldapActiveDirectory))
@@ -108,6 +111,7 @@ func resolveLDAP(r *resolver, path string, b *LDAPBlock, names *[]string) (LDAP,
 	before := len(r.problems)
 	c := directory.Config{Name: b.Name}
 	r.settle(path, func(v visitor) { walkTypedLDAP(v, b, &c) })
+	c.Active = get(b.Kind, ldapGeneric) == ldapActiveDirectory
 	out := LDAP{Provider: resolveProvider(r, path, b.Name, b.Caption, b.Grants, names), Directory: c}
 	if len(c.Servers) == 0 {
 		r.refuse(path+".servers", "agent.config.ldap_servers")
@@ -133,6 +137,9 @@ func resolveLDAP(r *resolver, path string, b *LDAPBlock, names *[]string) (LDAP,
 	}
 	checkLDAPFilter(r, path+".users.filter", c.Users.Filter, directory.PlaceName)
 	checkLDAPFilter(r, path+".groups.filter", c.Groups.Filter, directory.PlaceDN, directory.PlaceName)
+	if strings.EqualFold(c.Groups.Attribute, directory.TokenGroups) && (!c.Active || !c.Groups.Nested && c.Groups.Base == "") {
+		r.refuse(path+".groups.attribute", "agent.config.ldap_token_groups")
+	}
 	for _, dn := range []struct{ name, value string }{
 		{".bind_dn", c.BindDN}, {".users.base", c.Users.Base}, {".groups.base", c.Groups.Base}, {".users.dn", strings.ReplaceAll(c.UserDN, directory.PlaceName, "x")},
 	} {

@@ -39,6 +39,10 @@ type Config struct {
 
 	Users  Users
 	Groups Groups
+
+	// Active has the directory be an Active Directory: its accounts have states, primary
+	// groups and security identifiers, and its refusals say why.
+	Active bool
 }
 
 // Users says how people stand in a directory.
@@ -50,7 +54,7 @@ type Users struct {
 // Groups says how groups stand in a directory.
 type Groups struct {
 	Base, Filter string // searched where Base is not ""; the filter has PlaceDN or PlaceName
-	Attribute    string // of people's entries and of groups', that names the groups they are in
+	Attribute    string // of people's entries and of groups', that names the groups they are in; or TokenGroups
 	Nested       bool   // groups of groups count, too
 }
 
@@ -65,10 +69,13 @@ const (
 type Directory struct {
 	config Config
 	log    *slog.Logger
+	now    func() time.Time
 }
 
 // New returns a directory; nothing is asked yet.
-func New(config Config, log *slog.Logger) *Directory { return &Directory{config: config, log: log} }
+func New(config Config, log *slog.Logger) *Directory {
+	return &Directory{config: config, log: log, now: time.Now}
+}
 
 // Ask returns who signs in with a name, where the password is theirs; see
 // httpapi.Directory. Errors of the directory itself are told to the log; whoever signs in
@@ -84,6 +91,9 @@ func (d *Directory) Ask(ctx context.Context, name, password string, found func(s
 		return nil, d.away(err)
 	}
 	defer c.close()
+	if d.config.Active {
+		name = withoutDomain(name)
+	}
 	who, err := d.ask(c, name, password, found)
 	var told *structs.Error
 	switch {
@@ -155,11 +165,17 @@ func (d *Directory) wrong() error {
 }
 
 // judge tells wrong passwords, and accounts that the directory keeps out, from a
-// directory that does not work. Why it keeps somebody out is nobody's business here.
+// directory that does not work. Why it keeps somebody out is nobody's business here, unless
+// it is an Active Directory, which tells that to whoever knows the password.
 func (d *Directory) judge(err error) error {
 	var answer *ldap.Error
 	if !errors.As(err, &answer) {
 		return err
+	}
+	if d.config.Active {
+		if err := d.barred(bindRefusal(answer)); err != nil {
+			return err
+		}
 	}
 	switch answer.ResultCode {
 	case ldap.LDAPResultInvalidCredentials, ldap.LDAPResultInappropriateAuthentication, ldap.LDAPResultNoSuchObject, ldap.LDAPResultInsufficientAccessRights,
@@ -178,7 +194,7 @@ func (d *Directory) away(err error) error {
 // attributes are what is asked of a person's entry.
 func (d *Directory) attributes() []string {
 	u := d.config.Users
-	return []string{u.Subject, u.Name, u.DisplayName, u.Email, d.config.Groups.Attribute}
+	return []string{u.Subject, u.Name, u.DisplayName, u.Email, d.config.Groups.walked()}
 }
 
 // find returns the one entry of a name, nil where there is none, or more than one.

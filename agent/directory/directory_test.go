@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-ldap/ldap/v3"
 
+	"nomadlike/internal/directories"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/structs"
 )
@@ -39,15 +40,15 @@ func asked(t *testing.T, d *Directory, name, password string) *auth.External {
 	return who
 }
 
-func group(name string) string { return "cn=" + name + ",ou=groups," + suffix }
+func group(name string) string { return "cn=" + name + ",ou=groups," + directories.Suffix }
 
 // searchGroups has groups searched instead of read from people's entries.
-func searchGroups(c *Config) { c.Groups.Base = "ou=groups," + suffix }
+func searchGroups(c *Config) { c.Groups.Base = "ou=groups," + directories.Suffix }
 
 func oneLevel(c *Config) { c.Groups.Nested = false }
 
 func TestSlapdAnswers(t *testing.T) {
-	s := start(t)
+	s := startSlapd(t)
 	nested := []string{group("everything"), group("ml"), group("research")}
 	for what, c := range map[string]struct {
 		change []func(*Config)
@@ -57,13 +58,13 @@ func TestSlapdAnswers(t *testing.T) {
 		"groups of entries, one level":    {[]func(*Config){oneLevel}, []string{group("ml")}},
 		"groups by search, with a circle": {[]func(*Config){searchGroups}, append([]string{group("posix")}, nested...)},
 		"groups by search, one level":     {[]func(*Config){searchGroups, oneLevel}, []string{group("ml"), group("posix")}},
-		"StartTLS":                        {[]func(*Config){func(c *Config) { c.Servers = []string{s.plain} }}, nested},
-		"no TLS, where that is said":      {[]func(*Config){func(c *Config) { c.Servers, c.StartTLS, c.Insecure = []string{s.plain}, false, true }}, nested},
+		"StartTLS":                        {[]func(*Config){func(c *Config) { c.Servers = []string{s.Plain} }}, nested},
+		"no TLS, where that is said":      {[]func(*Config){func(c *Config) { c.Servers, c.StartTLS, c.Insecure = []string{s.Plain}, false, true }}, nested},
 		"the second server": {[]func(*Config){func(c *Config) {
-			c.Servers = []string{"ldaps://127.0.0.1:" + freePort(t), s.tls}
+			c.Servers = []string{"ldaps://127.0.0.1:" + directories.FreePort(t), s.TLS}
 		}}, nested},
 		"as themselves": {[]func(*Config){oneLevel, func(c *Config) {
-			c.BindDN, c.BindPasswordFile, c.Users.Base, c.UserDN = "", "", "", "uid={name},ou=people,"+suffix
+			c.BindDN, c.BindPasswordFile, c.Users.Base, c.UserDN = "", "", "", "uid={name},ou=people,"+directories.Suffix
 		}}, []string{group("ml")}},
 	} {
 		who := asked(t, s.directory(c.change...), "ann", "ann's word")
@@ -75,17 +76,17 @@ func TestSlapdAnswers(t *testing.T) {
 	// Another name keeps the subject; another person with the name has another.
 	d := s.directory()
 	before := asked(t, d, "bob", "bob's word").Subject
-	s.admin(func(c *ldap.Conn) error {
-		return c.ModifyDN(ldap.NewModifyDNRequest("uid=bob,ou=people,"+suffix, "uid=rob", true, ""))
+	s.Admin(func(c *ldap.Conn) error {
+		return c.ModifyDN(ldap.NewModifyDNRequest("uid=bob,ou=people,"+directories.Suffix, "uid=rob", true, ""))
 	})
 	if after := asked(t, d, "rob", "bob's word"); after.Subject != before || after.Name != "rob" {
 		t.Errorf("renamed, bob is %+v, before %s", after, before)
 	}
-	s.member("ml", "uid=rob,ou=people,"+suffix, true)
+	s.Member("ml", "uid=rob,ou=people,"+directories.Suffix, true)
 	if who := asked(t, d, "rob", "bob's word"); len(who.Groups) != 3 {
 		t.Errorf("in ml, bob has %v", who.Groups)
 	}
-	s.member("ml", "uid=rob,ou=people,"+suffix, false)
+	s.Member("ml", "uid=rob,ou=people,"+directories.Suffix, false)
 	if who := asked(t, d, "rob", "bob's word"); len(who.Groups) != 0 {
 		t.Errorf("out of ml, bob has %v", who.Groups)
 	}
@@ -93,9 +94,9 @@ func TestSlapdAnswers(t *testing.T) {
 
 // Whatever is wrong with name or password reads the same.
 func TestSlapdRefuses(t *testing.T) {
-	s := start(t)
+	s := startSlapd(t)
 	themselves := func(c *Config) {
-		c.BindDN, c.BindPasswordFile, c.Users.Base, c.UserDN = "", "", "", "uid={name},ou=people,"+suffix
+		c.BindDN, c.BindPasswordFile, c.Users.Base, c.UserDN = "", "", "", "uid={name},ou=people,"+directories.Suffix
 	}
 	for _, c := range []struct{ name, password string }{
 		{"ann", "bob's word"},
@@ -140,31 +141,31 @@ func TestSlapdRefuses(t *testing.T) {
 
 // What is wrong with the directory is no word about anybody.
 func TestDirectoriesThatCannotBeAsked(t *testing.T) {
-	s := start(t)
+	s := startSlapd(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
 	for what, change := range map[string]func(*Config){
-		"another CA":              func(c *Config) { c.CAFile = s.dir + "/other.pem" },
-		"another CA, by StartTLS": func(c *Config) { c.CAFile, c.Servers = s.dir+"/other.pem", []string{s.plain} },
-		"a CA of nothing":         func(c *Config) { c.CAFile = s.dir + "/slapd.conf" },
-		"another name":            func(c *Config) { c.Servers = []string{strings.Replace(s.tls, "127.0.0.1", "localhost", 1)} },
-		"no TLS":                  func(c *Config) { c.Servers, c.StartTLS = []string{s.plain}, false },
-		"nobody there":            func(c *Config) { c.Servers = []string{"ldaps://127.0.0.1:" + freePort(t)} },
+		"another CA":              func(c *Config) { c.CAFile = s.Dir + "/other.pem" },
+		"another CA, by StartTLS": func(c *Config) { c.CAFile, c.Servers = s.Dir+"/other.pem", []string{s.Plain} },
+		"a CA of nothing":         func(c *Config) { c.CAFile = s.Dir + "/slapd.conf" },
+		"another name":            func(c *Config) { c.Servers = []string{strings.Replace(s.TLS, "127.0.0.1", "localhost", 1)} },
+		"no TLS":                  func(c *Config) { c.Servers, c.StartTLS = []string{s.Plain}, false },
+		"nobody there":            func(c *Config) { c.Servers = []string{"ldaps://127.0.0.1:" + directories.FreePort(t)} },
 		"nobody answers": func(c *Config) {
 			c.Servers, c.Timeout = []string{"ldaps://" + silent.Addr().String()}, 300*time.Millisecond
 		},
 		"nobody answers, StartTLS": func(c *Config) {
 			c.Servers, c.Timeout = []string{"ldap://" + silent.Addr().String()}, 300*time.Millisecond
 		},
-		"a wrong word":             func(c *Config) { c.BindPasswordFile = s.write("wrong", "guess", 0o600) },
-		"a word that others read":  func(c *Config) { c.BindPasswordFile = s.write("open", "searcher's word", 0o644) },
-		"an empty word":            func(c *Config) { c.BindPasswordFile = s.write("empty", "\n", 0o600) },
+		"a wrong word":             func(c *Config) { c.BindPasswordFile = s.Write("wrong", "guess", 0o600) },
+		"a word that others read":  func(c *Config) { c.BindPasswordFile = s.Write("open", "searcher's word", 0o644) },
+		"an empty word":            func(c *Config) { c.BindPasswordFile = s.Write("empty", "\n", 0o600) },
 		"no subject":               func(c *Config) { c.Users.Subject = "employeeNumber" },
-		"a base of another server": func(c *Config) { c.Users.Base = "ou=elsewhere,ou=people," + suffix },
-		"no such base":             func(c *Config) { c.Users.Base = "ou=nowhere," + suffix },
+		"a base of another server": func(c *Config) { c.Users.Base = "ou=elsewhere,ou=people," + directories.Suffix },
+		"no such base":             func(c *Config) { c.Users.Base = "ou=nowhere," + directories.Suffix },
 	} {
 		began := time.Now()
 		_, err := s.directory(change).Ask(t.Context(), "ann", "ann's word", anybody)

@@ -72,7 +72,7 @@ server {
       users {
         dn           = "uid={name},ou=people,dc=corp,dc=example"
         base         = "ou=people,dc=corp,dc=example"
-        filter       = "(&(objectClass=user)(sAMAccountName={name}))"
+        filter       = "(&(objectClass=user)(|(sAMAccountName={name})(userPrincipalName={name})))"
         subject      = "objectGUID"
         name         = "sAMAccountName"
         display_name = "displayName"
