@@ -20,7 +20,11 @@ import (
 func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
 	hosts := append([]string{a.config.Name}, a.config.Hosts...)
 	if !a.config.Server.Enabled {
-		return front.NewRemote(a.log, a.options.now, hosts, a.node.serversToAsk, a.ident, httpapi.ReadHealth(a.health))
+		refused := newNodeRefusals(a.pool, a.node.serversToAsk, a.options.now, a.log)
+		door := front.NewRemote(a.log, a.options.now, hosts, a.node.serversToAsk, a.ident, httpapi.ReadHealth(a.health), refused)
+		sweepAudit(a.life, door)
+		a.life.follow(refused.run)
+		return door
 	}
 	out := &signOuts{
 		self: a.addr, path: filepath.Join(a.config.DataDir, signedOutFile), servers: a.servers.addresses, identity: a.ident, ca: a.identity.ca, now: a.options.now, log: a.log,

@@ -449,6 +449,7 @@ func (a *Agent) openServer(context.Context) error {
 	a.keyring.registerGossip()
 	a.keyring.registerCA()
 	a.copies.register(a.rpc)
+	takeNodeRefusals(a.rpc, a.journal, a.life)
 	if a.vault, err = openVault(a); err != nil {
 		return err
 	}

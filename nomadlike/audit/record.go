@@ -19,7 +19,7 @@ const (
 // Actions of records that no route causes. Those of requests are the names of
 // their routes, such as jobs.stop.
 const (
-	ActionDoor      = "door"                 // a request that was refused before its route was known
+	ActionDoor      = "door"                 // a request that was refused before its route was known; with Node: at that node's door
 	ActionTokenUse  = "token.use"            // a token is used from an address for the first time in an hour
 	ActionShareUse  = "share.use"            // the same of a share link
 	ActionSecretUse = "secrets.use"          // a node was given a secret for an allocation that it runs
@@ -65,24 +65,29 @@ type Record struct {
 	Actor     Actor            `json:"actor"`
 	Address   string           `json:"address,omitempty"`   // that the request came from
 	Forwarded int              `json:"forwarded,omitempty"` // agents that passed it on before: the address is the last one's
-	Action    string           `json:"action"`
-	Object    Object           `json:"object"`
-	Outcome   Outcome          `json:"outcome"`
-	Status    int              `json:"status,omitempty"`   // HTTP status of the answer
-	Reason    string           `json:"reason,omitempty"`   // id of the refusal or failure
-	Index     uint64           `json:"index,omitempty"`    // of the log, at which the change was made
-	Count     int              `json:"count,omitempty"`    // how many requests it stands for, where that is not one
-	Sent      int64            `json:"sent,omitempty"`     // bytes, to the caller
-	Received  int64            `json:"received,omitempty"` // bytes, from the caller
-	Took      structs.Duration `json:"took,omitempty"`
-	Prev      string           `json:"prev"` // SHA-256 of the line before, in hexadecimal; empty in the first line
+	// Node is the id, by its certificate, of the node through which it came, or that has
+	// refused it at its own door; Said is the address that it came from there, by the
+	// word of that node alone.
+	Node     string           `json:"node,omitempty"`
+	Said     string           `json:"said,omitempty"`
+	Action   string           `json:"action"`
+	Object   Object           `json:"object"`
+	Outcome  Outcome          `json:"outcome"`
+	Status   int              `json:"status,omitempty"`   // HTTP status of the answer
+	Reason   string           `json:"reason,omitempty"`   // id of the refusal or failure
+	Index    uint64           `json:"index,omitempty"`    // of the log, at which the change was made
+	Count    int              `json:"count,omitempty"`    // how many requests it stands for, where that is not one
+	Sent     int64            `json:"sent,omitempty"`     // bytes, to the caller
+	Received int64            `json:"received,omitempty"` // bytes, from the caller
+	Took     structs.Duration `json:"took,omitempty"`
+	Prev     string           `json:"prev"` // SHA-256 of the line before, in hexadecimal; empty in the first line
 }
 
 // Bounded is the record with texts that are valid and not longer than a record
 // may have: names and addresses come from callers.
 func (r Record) Bounded() Record {
 	for _, text := range []*string{
-		&r.Server, &r.Request, &r.Actor.Kind, &r.Actor.User, &r.Actor.Role, &r.Actor.Method, &r.Actor.TokenID, &r.Address, &r.Action,
+		&r.Server, &r.Request, &r.Actor.Kind, &r.Actor.User, &r.Actor.Role, &r.Actor.Method, &r.Actor.TokenID, &r.Address, &r.Node, &r.Said, &r.Action,
 		&r.Object.Kind, &r.Object.ID, &r.Object.Part, &r.Object.Project, &r.Object.Owner, &r.Reason,
 	} {
 		*text = bounded(*text)

@@ -23,6 +23,27 @@ type AuditPart struct {
 	Lines  []byte `json:"lines"`
 }
 
+// NodeRefusals is what the agent of a node has refused at its own door, before a server
+// heard of it. Servers believe the node's certificate, and the rest as its word.
+type NodeRefusals struct {
+	Refusals []NodeRefusal `json:"refusals"` // at most NodeRefusalsMax
+}
+
+// NodeRefusalsMax is how many of them are told at a time.
+const NodeRefusalsMax = 64
+
+// NodeRefusal is one of them, or several alike.
+type NodeRefusal struct {
+	Request string   `json:"request,omitempty"` // id that its answer had
+	Address string   `json:"address"`           // that it came from
+	Reason  string   `json:"reason"`            // id of the refusal
+	Count   int      `json:"count,omitempty"`   // how many it stands for, where that is not one
+	Ago     Duration `json:"ago,omitempty"`     // how long it has waited for a server
+}
+
+// NodeRefusalsKept says that a server has taken them.
+type NodeRefusalsKept struct{}
+
 // AuditCheckAsk has a server verify the chains on its disk.
 type AuditCheckAsk struct{}
 

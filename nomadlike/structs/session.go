@@ -22,6 +22,7 @@ package structs
 //	Node.Look        server -> client: DataLook / DataSeen
 //	Server.Audit     server -> server: AuditAsk / AuditTail
 //	Server.AuditCheck server -> server: AuditCheckAsk / AuditChecked
+//	Server.Refusals  client -> any server: NodeRefusals / NodeRefusalsKept
 //	Server.Secrets   client -> any server: SecretsRequest / SecretsReply
 //	Server.OfferServerKey server -> server: ServerKeyOffer / ServerKeyKept
 const (
@@ -47,6 +48,7 @@ const (
 	MethodAllocCommit     = "Alloc.Commit"
 	MethodServerAudit     = "Server.Audit"      // audit records that the other one lacks
 	MethodServerAuditLook = "Server.AuditCheck" // are the records on its disk whole
+	MethodServerRefusals  = "Server.Refusals"   // what a node refused at its own door
 	MethodServerSecrets   = "Server.Secrets"
 	MethodServerOfferSeal = "Server.OfferServerKey" // a key that data keys are sealed with
 )

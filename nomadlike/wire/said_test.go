@@ -41,6 +41,7 @@ var said = map[string][]reflect.Type{
 	structs.MethodAllocCommit:     both[structs.CommitOrder, structs.Committed](),
 	structs.MethodServerAudit:     both[structs.AuditAsk, structs.AuditTail](),
 	structs.MethodServerAuditLook: both[structs.AuditCheckAsk, structs.AuditChecked](),
+	structs.MethodServerRefusals:  both[structs.NodeRefusals, structs.NodeRefusalsKept](),
 	structs.MethodServerSecrets:   both[structs.SecretsRequest, structs.SecretsReply](),
 	structs.MethodServerOfferSeal: both[structs.ServerKeyOffer, structs.ServerKeyKept](),
 }

@@ -41,7 +41,8 @@ package wire
 //	30  2026-11-27  people are told what happened: commands 54 and 55, settings and messages in stored states
 //	31  2026-11-27  settings of the whole cluster, and sharing that administrators switch off: command 56, RestSettings, Project.NoSharing, Pool.CeilingsBy, settings in stored states
 //	32  2026-11-27  code travels with jobs: Job.Workdir
-const ProtocolVersion = 32
+//	33  2026-11-27  servers hear what nodes refuse at their own doors: Server.Refusals
+const ProtocolVersion = 33
 
 // The first versions that know what must not be proposed to older servers.
 const (

@@ -210,12 +210,14 @@ export interface AuditRecord {
   count?: number
   forwarded?: number
   index?: number
+  node?: string
   object: AuditObject
   outcome: AuditOutcome
   prev: string
   reason?: string
   received?: number
   request?: string
+  said?: string
   sent?: number
   seq: number
   server: string

@@ -241,8 +241,9 @@ func (t *trail) use(id string) {
 	if !t.auditor.first(use{token: token.ID, peer: PeerKey(t.http.RemoteAddr), action: action}, now) {
 		return
 	}
+	node, said := passedOnBy(t.http)
 	_ = t.auditor.to.Append(audit.Record{
-		Time: now, Request: id, Actor: actorOf(&t.request.Caller), Address: hostOf(t.http.RemoteAddr), Forwarded: Forwards(t.http),
+		Time: now, Request: id, Actor: actorOf(&t.request.Caller), Address: hostOf(t.http.RemoteAddr), Forwarded: Forwards(t.http), Node: node, Said: said,
 		Action: action, Object: audit.Object{Kind: string(auth.ObjectToken), ID: token.ID, Project: token.Project}, Outcome: audit.Allowed,
 	})
 }
@@ -253,6 +254,7 @@ func (t *trail) record(id string, status int) audit.Record {
 		Time: structs.At(t.auditor.now()), Request: id, Address: hostOf(t.http.RemoteAddr), Forwarded: Forwards(t.http),
 		Action: t.route.Name, Object: audit.Object{Kind: string(t.route.Kind), ID: t.http.PathValue("id")}, Status: status,
 	}
+	r.Node, r.Said = passedOnBy(t.http)
 	if t.request != nil {
 		r.Actor, r.Object = actorOf(&t.request.Caller), t.object()
 		r.Actor.Method = cmp.Or(t.request.Through, r.Actor.Method)
@@ -325,6 +327,22 @@ func actorOf(c *Caller) audit.Actor {
 		who.Method = "token"
 	}
 	return who
+}
+
+// passedOnBy is the node that passed a request on, by its certificate, and the address
+// that it says the request came from; nothing for any other request.
+func passedOnBy(r *http.Request) (node, said string) {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return "", ""
+	}
+	who, err := auth.ParseIdentity(r.TLS.PeerCertificates[0]) // verified by the handshake
+	if err != nil || who.Role != auth.RoleClient {
+		return "", ""
+	}
+	if said = r.Header.Get(HeaderFor); len(said) > originMax {
+		said = ""
+	}
+	return who.ID, said
 }
 
 func hostOf(remote string) string {

@@ -82,6 +82,7 @@ type Front struct {
 	sessions *Sessions // nil: nobody signs in here
 	metrics  Observer  // may be nil
 	audit    *auditor  // nil: nothing is recorded here
+	remote   bool      // requests are passed on
 	signer   Signer    // nil: nobody signs in with a password here
 	mux      *http.ServeMux
 	entries  map[string]entry // by the route's name
@@ -186,10 +187,15 @@ func (f *Front) outside(fail func(*http.Request) error) http.Handler {
 // ServeHTTP checks what holds for every request, whatever its route.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
-	f.audit.name(w)
+	if !f.remote {
+		f.audit.name(w)
+	}
 	defer f.recoverPanic(w, r)
 	watchBody(w, r, f.bodyStall)
 	if err := f.admit(r); err != nil {
+		if f.remote { // what is passed on the server names
+			f.audit.name(w)
+		}
 		f.audit.atDoor(w, r, err)
 		f.Fail(w, r, err)
 		return

@@ -195,9 +195,10 @@ func (u *unread) Read(p []byte) (int, error) {
 func (u *unread) Close() error { return nil }
 
 // NewRemote is the HTTP door of a client-only agent: it answers for its own
-// health, and passes everything else to a server, which judges it.
-func NewRemote(log *slog.Logger, now func() time.Time, hosts []string, servers func() []string, identity *rpc.Identity, health func(*Request) (*api.Health, error)) *Front {
-	f := &Front{log: log, now: now, hosts: newHostList(hosts), mux: http.NewServeMux(), bodyStall: bodyStall}
+// health, and passes everything else to a server, which judges it. What it refuses
+// itself, before anybody is asked, refused takes.
+func NewRemote(log *slog.Logger, now func() time.Time, hosts []string, servers func() []string, identity *rpc.Identity, health func(*Request) (*api.Health, error), refused Recorder) *Front {
+	f := &Front{log: log, now: now, hosts: newHostList(hosts), mux: http.NewServeMux(), bodyStall: bodyStall, audit: newAuditor(refused, now), remote: true}
 	passOn := NewProxy(log, identity, now, servers, f.Fail)
 	for _, route := range api.Routes() {
 		if route.Name == "agent.health" {

@@ -103,7 +103,7 @@ function Details({ record, server }: { record: AuditRecord; server?: string }) {
   const facts: [string, string | undefined][] = [
     ['role', record.actor?.role], ['method', record.actor?.method], ['token', record.actor?.token_id], ['project', record.object?.project],
     ['owner', record.object?.owner], ['part', record.object?.part], ['reason', record.reason && causeText(record.reason)],
-    ['status', record.status ? String(record.status) : ''], ['request', record.request], ['sent', record.sent ? size(record.sent) : ''], ['received', record.received ? size(record.received) : ''],
+    ['status', record.status ? String(record.status) : ''], ['request', record.request], ['node', record.node], ['said', record.said], ['sent', record.sent ? size(record.sent) : ''], ['received', record.received ? size(record.received) : ''],
     ['took', record.took && spelled(record.took)], ['index', record.index ? String(record.index) : ''], ['server', server ?? record.server], ['line', String(record.seq)], ['prev', record.prev],
   ]
   return <dl className="facts">{facts.filter(([, value]) => value).map(([key, value]) => <div key={key} style={{ display: 'contents' }}><dt>{t('audit.' + key)}</dt><dd>{value}</dd></div>)}</dl>
