@@ -196,7 +196,7 @@ func jsonLine(w io.Writer, value any) error {
 }
 
 // deletion is a verb that deletes one object and says so.
-func deletion(set *flag.FlagSet, what, done string, del func(*api.Client, context.Context, string) (*api.Changed, error)) func(*Env, []string) error {
+func deletion[T any](set *flag.FlagSet, what, done string, del func(*api.Client, context.Context, string) (*T, error)) func(*Env, []string) error {
 	connection := declareConnection(set)
 	return func(env *Env, args []string) error {
 		id, err := one(args, what)

@@ -224,29 +224,38 @@ func logout(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		defer client.Close()
-		revoked := false
-		token, err := client.SelfToken(env.Context)
-		switch {
-		case structs.CodeOf(err) == structs.CodeUnauthorized: // it is over already
-		case err != nil:
-			return err
-		case token.Method != "": // one that somebody made may be in use elsewhere
-			if _, err := client.DeleteToken(env.Context, token.ID); err != nil {
-				return err
-			}
-			revoked = true
-		}
-		remembered.Token, remembered.Project, remembered.ExtendAt = "", "", 0
-		if _, err := env.saveContext(remembered); err != nil {
-			return err
-		}
-		if revoked {
-			fmt.Fprintln(env.Stdout, env.text("cli.logout.done"))
-		} else {
-			fmt.Fprintln(env.Stdout, env.text("cli.logout.forgotten"))
-		}
-		return nil
+		return env.signOut(client, remembered)
 	}
+}
+
+// signOut revokes the token of a client that a sign-in made, and forgets what is remembered.
+func (env *Env) signOut(client *api.Client, remembered api.Context) error {
+	revoked, there := false, ""
+	token, err := client.SelfToken(env.Context)
+	switch {
+	case structs.CodeOf(err) == structs.CodeUnauthorized: // it is over already
+	case err != nil:
+		return err
+	case token.Method != "": // one that somebody made may be in use elsewhere
+		deleted, err := client.DeleteToken(env.Context, token.ID)
+		if err != nil {
+			return err
+		}
+		revoked, there = true, deleted.Address
+	}
+	remembered.Token, remembered.Project, remembered.ExtendAt = "", "", 0
+	if _, err := env.saveContext(remembered); err != nil {
+		return err
+	}
+	if revoked {
+		fmt.Fprintln(env.Stdout, env.text("cli.logout.done"))
+	} else {
+		fmt.Fprintln(env.Stdout, env.text("cli.logout.forgotten"))
+	}
+	if strings.HasPrefix(there, "https://") {
+		fmt.Fprintln(env.Stdout, env.text("cli.logout.there", "address", safe(there)))
+	}
+	return nil
 }
 
 // passwordFlags say where passwords come from. None is an argument: those stand in the

@@ -29,6 +29,8 @@ type cluster struct {
 	begun  api.LoginBeginRequest
 	login  []api.LoginRequest
 	device []string // message ids to answer before the token
+	ends   string   // where one signs out at the provider
+	gone   []string // tokens that are revoked
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -64,6 +66,11 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		answer = api.NewToken{Secret: "nl_user_made"}
+	case "/v1/tokens/self":
+		answer = structs.Token{ID: "t1", Method: structs.MethodOIDC, Provider: "platform", User: "grace"}
+	case "/v1/tokens/t1":
+		c.gone = append(c.gone, r.Method+" t1")
+		answer = api.TokenDeleted{Index: 7, Address: c.ends}
 	default:
 		http.NotFound(w, r)
 		return
@@ -234,4 +241,31 @@ func freePort(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return port
+}
+
+// Whoever signs out is told where to sign out at the provider, too, if that is an address
+// that a browser may be sent to.
+func TestLogoutTellsOfTheProvider(t *testing.T) {
+	c := newCluster(t)
+	for ends, want := range map[string]string{
+		"": "signed out; the token is revoked\n",
+		"https://provider.test/end?client_id=cluster": "signed out; the token is revoked\nyou are signed in at the provider still; to sign out there, too, open\nhttps://provider.test/end?client_id=cluster\n",
+		"javascript:alert(1)":                         "signed out; the token is revoked\n",
+	} {
+		dir := t.TempDir()
+		env, client, _ := c.env(t, map[string]string{"NOMADLIKE_CONFIG_DIR": dir})
+		var out bytes.Buffer
+		env.Stdout = &Screen{Writer: &out}
+		c.ends, c.gone = ends, nil
+		remembered := api.Context{Address: c.URL, Token: "nl_user_made"}
+		if _, err := env.saveContext(remembered); err != nil {
+			t.Fatal(err)
+		}
+		if err := env.signOut(client, remembered); err != nil || out.String() != want || len(c.gone) != 1 {
+			t.Errorf("%q: %v, %v: %q", ends, err, c.gone, out.String())
+		}
+		if kept, err := env.loadContext(); err != nil || kept.Token != "" {
+			t.Errorf("%q is remembered, %v", kept.Token, err)
+		}
+	}
 }

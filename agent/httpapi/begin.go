@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"time"
 
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/internal/logkey"
@@ -157,6 +158,23 @@ func (h *loginHandlers) relying(name string) (*Provider, error) {
 		return nil, structs.NewError(structs.CodeInvalid, "oidc.not_here", "provider", provider.Name)
 	}
 	return provider, nil
+}
+
+// signOutPatience bounds how long signing out here waits for a provider that has to say
+// where one signs out there.
+const signOutPatience = 3 * time.Second
+
+// signOutAt is where the holder of a token signs out at the provider, "" for nowhere: the
+// token went through none, or through one that is not there any more, or is away. The
+// browser is sent on to back, "" for nowhere.
+func (h *loginHandlers) signOutAt(ctx context.Context, token *structs.Token, back string) string {
+	provider, err := h.relying(token.Provider)
+	if token.Provider == "" || err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, signOutPatience)
+	defer cancel()
+	return provider.Relying.SignOutAddress(ctx, back)
 }
 
 // Begin implements front.Signer.

@@ -298,3 +298,86 @@ func TestGroupsOfAProviderRule(t *testing.T) {
 		t.Errorf("an account was made: %v", names)
 	}
 }
+
+// Signing out goes on at the provider, which sends a browser back to the pages that it asked
+// at, and to none that anybody names; a command line is told where.
+func TestSigningOutGoesOnAtTheProvider(t *testing.T) {
+	server := openid.Start(t, pages+"/sign-in/platform")
+	there := func(client, secret string) Provider {
+		p := platform(server, client, secret)
+		p.Relying = oidc.New(oidc.Config{
+			Name: "platform", Issuer: server.URL, ClientID: client, ClientSecret: oidc.Secret(secret), Scopes: oidc.ScopesDefault(), EndSession: true,
+			Transport: server.Client().Transport, Now: time.Now, Rand: rand.Text,
+		})
+		return p
+	}
+	h := newHarness(t, there(openid.Web, openid.Secret))
+	p := h.tab()
+	out := func(query string) (ended api.SessionEnded) {
+		t.Helper()
+		if id := p.finish(server.SignIn(t, p.begin(), openid.Name, openid.Password).Query()); id != "" {
+			t.Fatal(id)
+		}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, pages+"/v1/session"+query, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set(api.HeaderRequestedBy, "ui")
+		request.Header.Set("X-Forwarded-Host", "evil.test")
+		request.Header.Set("Referer", "https://evil.test/")
+		if id := p.send(request, &ended); id != "" {
+			t.Fatal(id)
+		}
+		return ended
+	}
+	ended := out("")
+	if to := server.SignOut(t, ended.Address); !strings.HasPrefix(ended.Address, server.URL+"/") || to.String() != pages+"/" || p.self() != "" {
+		t.Errorf("by %s the browser comes to %s, signed in as %q", ended.Address, to, p.self())
+	}
+	if again := out("?post_logout_redirect_uri=https://evil.test/&to=https://evil.test/"); again != ended {
+		t.Errorf("a link that names where to go ends at %s", again.Address)
+	}
+
+	terminal := newHarness(t, there(openid.Terminal, ""))
+	begun, err := terminal.stranger().BeginLogin(t.Context(), api.LoginBeginRequest{Provider: "platform", Redirect: "http://127.0.0.1:43210/signed-in"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := server.SignIn(t, begun.Address, openid.Name, openid.Password)
+	request := api.LoginRequest{Provider: "platform", Pending: begun.Pending, Answer: broughtBack(back.Query())}
+	made, err := terminal.stranger().Login(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, err := terminal.admin.WithToken(made.Secret).DeleteToken(t.Context(), made.Token.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if to := server.SignOut(t, gone.Address); strings.Contains(gone.Address, "redirect") || to.Path != "/logged-out" || "https://"+to.Host != server.URL {
+		t.Errorf("by %s the browser comes to %s", gone.Address, to)
+	}
+}
+
+// Whoever revokes another's token is not signed out anywhere.
+func TestRevokingAnothersTokenSignsNobodyOut(t *testing.T) {
+	server := openid.Start(t, pages+"/sign-in/platform")
+	one := platform(server, openid.Web, openid.Secret)
+	one.Relying = oidc.New(oidc.Config{
+		Name: "platform", Issuer: server.URL, ClientID: openid.Web, ClientSecret: openid.Secret, Scopes: oidc.ScopesDefault(), EndSession: true,
+		Transport: server.Client().Transport, Now: time.Now, Rand: rand.Text,
+	})
+	h := newHarness(t, one)
+	p := h.tab()
+	if id := p.finish(server.SignIn(t, p.begin(), openid.Name, openid.Password).Query()); id != "" {
+		t.Fatal(id)
+	}
+	for token := range h.replica.Store().Snapshot().Tokens() {
+		if token.User != openid.Name {
+			continue
+		}
+		gone, err := h.admin.DeleteToken(t.Context(), token.ID)
+		if err != nil || gone.Address != "" || p.self() != "" {
+			t.Errorf("an administrator is sent to %+v, %v; %q is signed in", gone, err, p.self())
+		}
+	}
+}

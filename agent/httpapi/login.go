@@ -358,11 +358,7 @@ func (s *doorSigner) SignOut(r *front.Request, token *structs.Token) (string, er
 	if err != nil && structs.CodeOf(err) != structs.CodeNotFound { // it is gone already
 		return "", err
 	}
-	provider, err := s.login.relying(token.Provider)
-	if err != nil { // it went through none, or through one that is not there any more
-		return "", nil //nolint:nilerr // signing out here does not hang on it
-	}
-	return provider.Relying.SignOutAddress(r.Context(), "https://"+r.Host+"/"), nil
+	return s.login.signOutAt(r.Context(), token, oidc.HomeAddress(r.Host)), nil
 }
 
 // onBehalf says whom a request is made for.

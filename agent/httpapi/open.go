@@ -88,6 +88,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 	calls := &nodeCalls{store: c.Store, log: c.Door.Log, pool: c.Pool}
 	submissions := &submissionHandlers{core: all, submissions: c.Replica, boards: c.Replica, calls: calls}
 	usage := usageHandlers{core: all, calls: calls, survey: asked}
+	login := newLoginHandlers(all, c)
 	return &endpoints{
 		find:        finders{all},
 		jobs:        jobHandlers{core: all, usage: &usage},
@@ -107,10 +108,10 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		users:       userHandlers{core: all},
 		settings:    settingsHandlers{core: all},
 		tally:       tallyHandlers{core: all},
-		login:       newLoginHandlers(all, c),
+		login:       login,
 		secrets:     &secretHandlers{core: all, vault: c.Vault, members: c.Members, rotating: make(chan struct{}, 1)},
 		notify:      notifyHandlers{core: all, vault: c.Vault, members: c.Members, tell: c.Tell, rand: c.Rand},
-		tokens:      tokenHandlers{core: all, setup: c.Replica, rand: c.Rand, done: c.Authority.SetupDone},
+		tokens:      tokenHandlers{core: all, setup: c.Replica, rand: c.Rand, done: c.Authority.SetupDone, login: login},
 		shares:      shareHandlers{core: all, rand: c.Rand},
 		joinTokens:  joinTokenHandlers{core: all, rand: c.Rand, addr: c.Addr, ca: func() string { return c.Keys.CurrentKey(structs.KeyCA) }},
 		joins:       joinHandlers{core: all, joins: c.Replica, members: c.Members, authority: c.Authority, lapseGrace: c.LapseGrace},

@@ -23,6 +23,7 @@ type tokenHandlers struct {
 	setup Setup
 	rand  io.Reader
 	done  func() error // forgets the setup secret
+	login *loginHandlers
 }
 
 func (h *tokenHandlers) list(r *front.Request) (*api.TokenList, error) {
@@ -51,11 +52,19 @@ func (h *tokenHandlers) read(r *front.Request, token *structs.Token) (*structs.T
 	return answer(front.WithoutHash(*token))
 }
 
-func (h *tokenHandlers) delete(r *front.Request, token *structs.Token) (*api.Changed, error) {
+func (h *tokenHandlers) delete(r *front.Request, token *structs.Token) (*api.TokenDeleted, error) {
 	if token == nil {
 		return nil, auth.NotFound(auth.ObjectToken, r.ID)
 	}
-	return h.change(r, structs.CommandTokenDelete, structs.TokenDelete{ID: token.ID})
+	changed, err := h.change(r, structs.CommandTokenDelete, structs.TokenDelete{ID: token.ID})
+	if err != nil {
+		return nil, err
+	}
+	deleted := &api.TokenDeleted{Index: changed.Index}
+	if r.Caller.Token.ID == token.ID { // nobody signs another out
+		deleted.Address = h.login.signOutAt(r.Context(), token, "")
+	}
+	return deleted, nil
 }
 
 func (h *tokenHandlers) create(r *front.Request, body *api.TokenRequest) (*api.NewToken, error) {

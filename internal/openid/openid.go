@@ -1,8 +1,9 @@
 // Package openid runs a real OpenID Connect provider for tests: that of zitadel, on a
 // socket, over TLS.
 //
-// It knows grace, of the groups vision and staff. SignIn and TypeCode do what she would do
-// in a browser.
+// It knows grace, of the groups vision and staff, and eve, who is in none. SignIn, TypeCode
+// and SignOut do what somebody would do in a browser. It sends people who sign out to the
+// home pages of the hosts that they may come back to after signing in.
 //
 // Limits: one client of each kind; the provider forgets everything when the test ends.
 package openid
@@ -22,6 +23,7 @@ import (
 	"github.com/zitadel/oidc/v3/example/server/exampleop"
 	"github.com/zitadel/oidc/v3/example/server/storage"
 	"github.com/zitadel/oidc/v3/pkg/oidc"
+	"github.com/zitadel/oidc/v3/pkg/op"
 	"golang.org/x/text/language"
 )
 
@@ -33,6 +35,7 @@ const (
 	Secret   = "the-client-secret"
 
 	Name     = "grace"
+	Stranger = "eve" // in no group
 	Password = "a long password"
 )
 
@@ -45,13 +48,19 @@ type Provider struct{ *httptest.Server }
 // Start starts a provider that sends people back to these addresses, until the test ends.
 func Start(t testing.TB, redirects ...string) *Provider {
 	t.Helper()
+	before := slog.Default() // which the example replaces
+	t.Cleanup(func() { slog.SetDefault(before) })
+	provider := Run(redirects...)
+	t.Cleanup(provider.Close)
+	return provider
+}
+
+// Run starts a provider that sends people back to these addresses, until it is closed.
+func Run(redirects ...string) *Provider {
 	SendsTo(redirects...)
 	server := httptest.NewUnstartedServer(nil)
 	server.StartTLS()
-	t.Cleanup(server.Close)
-	before := slog.Default() // which the example replaces
 	server.Config.Handler = exampleop.SetupServer(server.URL, directory{storage.NewStorage(people{})}, slog.New(slog.DiscardHandler), false)
-	t.Cleanup(func() { slog.SetDefault(before) })
 	return &Provider{server}
 }
 
@@ -66,25 +75,69 @@ func SendsTo(redirects ...string) {
 type people struct{}
 
 func (people) GetUserByID(id string) *storage.User {
-	if id != Name {
+	user := &storage.User{ID: id, Username: id, Password: Password, EmailVerified: true, PreferredLanguage: language.English}
+	switch id {
+	case Name:
+		user.FirstName, user.LastName, user.Email = "Grace", "Hopper", "grace@example.com"
+	case Stranger:
+		user.FirstName, user.LastName, user.Email = "Eve", "Other", "eve@example.com"
+	default:
 		return nil
 	}
-	return &storage.User{
-		ID: Name, Username: Name, Password: Password, FirstName: "Grace", LastName: "Hopper",
-		Email: "grace@example.com", EmailVerified: true, PreferredLanguage: language.English,
-	}
+	return user
 }
 
 func (p people) GetUserByUsername(name string) *storage.User { return p.GetUserByID(name) }
 
 func (people) ExampleClientID() string { return storage.ServiceUserID }
 
-// directory adds groups to what the provider says of people.
+// directory adds groups to what the provider says of people, and to its clients where they
+// send people who sign out.
 type directory struct{ *storage.Storage }
 
 func (d directory) SetUserinfoFromToken(ctx context.Context, info *oidc.UserInfo, token, subject, origin string) error {
-	info.AppendClaims("groups", Groups())
+	if subject == Name {
+		info.AppendClaims("groups", Groups())
+	}
 	return d.Storage.SetUserinfoFromToken(ctx, info, token, subject, origin)
+}
+
+func (d directory) GetClientByClientID(ctx context.Context, id string) (op.Client, error) {
+	found, err := d.Storage.GetClientByClientID(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return client{found}, nil
+}
+
+// client is one that people may be sent home from.
+type client struct{ op.Client }
+
+func (c client) PostLogoutRedirectURIs() (homes []string) {
+	for _, redirect := range c.RedirectURIs() {
+		if at, err := url.Parse(redirect); err == nil && at.Scheme == "https" {
+			homes = append(homes, "https://"+at.Host+"/")
+		}
+	}
+	return homes
+}
+
+// SignOut does what a browser does that is sent to where one signs out, and returns where it
+// is sent on to.
+func (p *Provider) SignOut(t testing.TB, address string) *url.URL {
+	t.Helper()
+	browser := p.browser(t)
+	browser.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	answer, err := browser.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	to, err := answer.Location()
+	if err != nil {
+		t.Fatalf("the provider sends nobody on from %s: %s", address, answer.Status)
+	}
+	return to
 }
 
 // SignIn does what a person does in a browser that is sent to an address of the provider,

@@ -345,7 +345,7 @@ var (
 		Name: "tokens.read", Method: http.MethodGet, Pattern: "/v1/tokens/{id}", Verb: VerbRead, Kind: ObjectToken, From: FromToken,
 		Summary: "Read one token",
 	})
-	TokensDelete = endpoint[None, Changed](Route{
+	TokensDelete = endpoint[None, TokenDeleted](Route{
 		Name: "tokens.delete", Method: http.MethodDelete, Pattern: "/v1/tokens/{id}", Verb: VerbDelete, Kind: ObjectToken, From: FromToken,
 		Summary: "Revoke a token",
 	})

@@ -34,8 +34,14 @@ func (c *Client) Token(ctx context.Context, id string) (*structs.Token, error) {
 	return out, err
 }
 
+// TokenDeleted answers that a token is revoked.
+type TokenDeleted struct {
+	Index   uint64 `json:"index"`
+	Address string `json:"address,omitempty"` // where its holder, who asked, signs out at the provider, too
+}
+
 // DeleteToken revokes a token; what it has open is closed within a second.
-func (c *Client) DeleteToken(ctx context.Context, id string) (*Changed, error) {
+func (c *Client) DeleteToken(ctx context.Context, id string) (*TokenDeleted, error) {
 	return change(ctx, c, TokensDelete, id, None{})
 }
 

@@ -2553,6 +2553,11 @@ export interface Token {
   verbs?: string[]
 }
 
+export interface TokenDeleted {
+  address?: string
+  index: number
+}
+
 export interface TokenList {
   next?: string
   tokens: Token[] | null

@@ -71,6 +71,10 @@ func PageAddress(host, provider string) string {
 	return "https://" + host + PagePath + url.PathEscape(provider)
 }
 
+// HomeAddress is where a provider sends a browser that has signed out: the pages of the
+// host that it asked here, and nothing that a request names.
+func HomeAddress(host string) string { return "https://" + host + "/" }
+
 // Loopback reports whether a command line may wait at an address: on the machine that
 // its browser runs on, and nowhere else (RFC 8252, section 7.3). Names are none: localhost
 // may be another machine (section 8.3).

@@ -427,8 +427,18 @@ func TestSignOutAddress(t *testing.T) {
 		t.Errorf("nobody asked for it: %s", got)
 	}
 	config.EndSession = true
-	if got, want := New(config).SignOutAddress(t.Context(), "https://cluster.test/"), l.URL+"/end?a=b&client_id=cluster&post_logout_redirect_uri=https%3A%2F%2Fcluster.test%2F"; got != want {
+	l.metadata["end_session_endpoint"] = l.URL + "/end?a=b&post_logout_redirect_uri=https://evil.test/"
+	if got, want := New(config).SignOutAddress(t.Context(), ""), l.URL+"/end?a=b&client_id=cluster"; got != want {
+		t.Errorf("nobody comes back: got %s, want %s", got, want)
+	}
+	if got, want := New(config).SignOutAddress(t.Context(), HomeAddress("cluster.test")), l.URL+"/end?a=b&client_id=cluster&post_logout_redirect_uri=https%3A%2F%2Fcluster.test%2F"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, away := range []string{"http://provider.test/end", "javascript:alert(1)", "//evil.test/end", "https://", ""} {
+		l.metadata["end_session_endpoint"] = away
+		if got := New(config).SignOutAddress(t.Context(), HomeAddress("cluster.test")); got != "" {
+			t.Errorf("announced as %q, it is %s", away, got)
+		}
 	}
 }
 

@@ -197,7 +197,8 @@ func (p *Provider) Finish(ctx context.Context, pending *Pending, answer *Answer)
 }
 
 // SignOutAddress is where a browser signs out at the provider too, "" for nowhere. It
-// comes back to back, if the provider knows that address.
+// comes back to back, if the provider has that address registered for this client; without
+// one it stays there (OpenID Connect RP-Initiated Logout, section 2).
 func (p *Provider) SignOutAddress(ctx context.Context, back string) string {
 	if !p.config.EndSession {
 		return ""
@@ -212,7 +213,10 @@ func (p *Provider) SignOutAddress(ctx context.Context, back string) string {
 	}
 	query := address.Query()
 	query.Set("client_id", p.config.ClientID)
-	query.Set("post_logout_redirect_uri", back)
+	query.Del("post_logout_redirect_uri")
+	if back != "" {
+		query.Set("post_logout_redirect_uri", back)
+	}
 	address.RawQuery = query.Encode()
 	return address.String()
 }
