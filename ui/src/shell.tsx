@@ -212,7 +212,7 @@ function Header({ who, hidden, menu }: { who: Who; hidden: boolean; menu: () => 
       <Drop right className="bare" name={t('shell.account')} label={who.user || who.name || who.id}>
         <p className="quiet">{t('shell.who', { role: t('role.' + who.role, who.role), project: who.project || t('shell.all_projects') })}</p>
         <Link to="/notifications">{t('shell.told')}</Link>
-        {who.method && <Button onClick={() => setAsks(true)}>{t('shell.password')}</Button>}
+        {who.method === 'password' && <Button onClick={() => setAsks(true)}>{t('shell.password')}</Button>}
         <Button onClick={() => void leave(client)}>{t('shell.sign_out')}</Button>
       </Drop>
       {asks && <Suspense><OwnPassword user={who.user!} close={() => setAsks(false)} /></Suspense>}
