@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/faults"
 	"nomadlike/nomadlike/structs"
@@ -138,7 +139,14 @@ func (env *Env) printFaults(found *api.JobFaults) {
 }
 
 func (env *Env) printFault(fault *faults.Fault) {
-	head := env.text("cli.faults.head", "attempt", fault.Attempt, "outcome", string(fault.Outcome))
+	outcome := string(fault.Outcome)
+	if fault.Outcome == structs.OutcomeLost && fault.Cause != nil && fault.Cause.ID == structs.ReasonSlow {
+		outcome = "moved"
+	}
+	if id := "cli.outcome." + outcome; messages.Has(env.Language, id) {
+		outcome = env.text(id)
+	}
+	head := env.text("cli.faults.head", "attempt", fault.Attempt, "outcome", outcome)
 	if fault.Subjob > 0 {
 		head = fmt.Sprintf("s%d %s", fault.Subjob, head)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -36,8 +37,10 @@ func shownAlloc(r *front.Request, job *structs.Job, alloc *structs.Allocation) *
 
 // shownEvent is an event of a job as the caller may see it: some tell what a rank's
 // environment holds. Of a job that is forgotten, nil, nobody knows what it set.
-func shownEvent(r *front.Request, job *structs.Job, event *structs.Event) *structs.Event {
+func shownEvent(r *front.Request, now *state.Snapshot, job *structs.Job, event *structs.Event) *structs.Event {
 	switch event.ID {
+	case "event.attempt.ending", "event.job.requeued":
+		return spokenEnd(now, event)
 	case structs.EventEnvironment, structs.EventEnvironmentFound, structs.EventEnvironmentDiffers:
 	default:
 		return event
@@ -58,4 +61,20 @@ func shownEvent(r *front.Request, job *structs.Job, event *structs.Event) *struc
 		}
 	}
 	return &hidden
+}
+
+// spokenEnd is the event of an attempt's end as it reads: nothing was lost where a rank
+// was slow and its gang goes on elsewhere.
+func spokenEnd(now *state.Snapshot, event *structs.Event) *structs.Event {
+	if !now.Attempt(event.JobID, event.Subjob, event.Attempt).MovedForSpeed() {
+		return event
+	}
+	spoken := *event
+	switch event.ID {
+	case "event.attempt.ending":
+		spoken.ID = "event.attempt.ending_slow"
+	case "event.job.requeued":
+		spoken.ID = "event.job.requeued_slow"
+	}
+	return &spoken
 }

@@ -94,7 +94,7 @@ func (h *eventHandlers) stream(r *front.Request) error {
 // shownIn is an event as the caller may see it now.
 func shownIn(r *front.Request, now *state.Snapshot, event *structs.Event) *structs.Event {
 	view, _ := now.Job(event.JobID)
-	return shownEvent(r, view.Job, event)
+	return shownEvent(r, now, view.Job, event)
 }
 
 // place is where a stream of events begins; zero: at what is new. Whoever has

@@ -220,7 +220,7 @@ func (h *jobHandlers) events(r *front.Request, job *structs.Job) (*api.EventList
 	events, _ := snapshot.JobEvents(job.ID)
 	list := values(events)
 	for i := range list {
-		list[i] = *shownEvent(r, job, &list[i])
+		list[i] = *shownEvent(r, snapshot, job, &list[i])
 	}
 	return &api.EventList{Events: list}, nil
 }

@@ -177,7 +177,7 @@ func (t *teller) noticed() *structs.Event {
 func hung(cause *structs.Reason) bool {
 	return cause != nil && strings.HasPrefix(cause.ID, "reason.hung")
 }
-func slow(cause *structs.Reason) bool { return cause != nil && cause.ID == "reason.slow" }
+func slow(cause *structs.Reason) bool { return cause != nil && cause.ID == structs.ReasonSlow }
 
 // happened reports when the work stopped.
 func (t *teller) happened(first *structs.Allocation, noticed *structs.Event) {

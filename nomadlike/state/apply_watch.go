@@ -124,7 +124,7 @@ func (tx *txn) slow(job *structs.Job, subjob *structs.Subjob, alloc *structs.All
 	tx.avoid(job, alloc.Subjob, alloc.NodeID, true)
 	tx.endAttempt(job, alloc.Subjob, alloc.Attempt, ending{
 		outcome: structs.OutcomeLost, saves: true,
-		cause: structs.NewReason("reason.slow", "rank", alloc.Name, "node", alloc.NodeName, "value", value, "threshold", threshold),
+		cause: structs.NewReason(structs.ReasonSlow, "rank", alloc.Name, "node", alloc.NodeName, "value", value, "threshold", threshold),
 	})
 }
 

@@ -106,6 +106,16 @@ type Attempt struct {
 	ModifyIndex uint64      `json:"modify_index"`
 }
 
+// ReasonSlow is the cause of an attempt that ended because a rank was slow, to go on
+// elsewhere.
+const ReasonSlow = "reason.slow"
+
+// MovedForSpeed reports whether the attempt ended because a rank was slow. Its outcome is
+// OutcomeLost, since nobody pays for it, but nothing was lost.
+func (a *Attempt) MovedForSpeed() bool {
+	return a != nil && a.Outcome == OutcomeLost && a.Cause != nil && a.Cause.ID == ReasonSlow
+}
+
 // RanksLeft is how many ranks take part: all but those that are lost for good.
 func (a *Attempt) RanksLeft() int { return len(a.Allocs) - a.Lost }
 

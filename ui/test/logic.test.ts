@@ -16,6 +16,7 @@ import { atMoment, cellsOf, counted, groupsOf, keeps as keepsTile, largestGang, 
 import { cellAt, shortened } from '../src/parts/wall'
 import { keeps, readFilter } from '../src/parts/filters'
 import { nextOrder, sorted, widthsOf, windowOf } from '../src/parts/grid'
+import { outcomeOf } from '../src/pages/job/outcome'
 import { segments } from '../src/pages/job/strip'
 import { stepOf } from '../src/pages/job/truth'
 import { second, sentence } from '../src/pages/cluster'
@@ -152,6 +153,13 @@ test('the life of a job names the steps of its preparation, and what it was resu
   // A pause that lasts is no run; one that was over before the end is not told apart.
   expect(segments(0, [attempt(1, { placed_at: t(1), running_at: t(2), paused_at: t(5) })], false, 9000).map((p) => [p.kind, p.from, p.to])).toEqual([['queued', 0, 1000], ['preparing', 1000, 2000], ['running', 2000, 5000], ['paused', 5000, 9000]])
   expect(segments(0, [attempt(1, { placed_at: t(1), running_at: t(2), ending_at: t(7), ended_at: t(8), paused_at: t(5) })], true, 9000).map((p) => p.kind)).toEqual(['queued', 'preparing', 'running', 'stopping'])
+})
+
+test('a restart for its performance lost nothing', () => {
+  const ended = (cause?: string) => attempt(1, { outcome: 'lost', cause: cause ? { id: cause } : undefined })
+  expect([outcomeOf(ended('reason.slow')), outcomeOf(ended('reason.node_lost')), outcomeOf(ended()), outcomeOf(attempt(1, {}))]).toEqual(['moved', 'lost', 'lost', undefined])
+  const [, , running] = segments(0, [attempt(1, { placed_at: t(1), running_at: t(2), ending_at: t(7), ended_at: t(8), outcome: 'lost', cause: { id: 'reason.slow' } })], true, 9000)
+  expect(running).toMatchObject({ outcome: 'moved' })
 })
 
 test('a name on the wall keeps its end', () => {

@@ -13,6 +13,7 @@ import { endedAlloc } from '../../parts/logs'
 import { JobLink } from '../../parts/places'
 import { endedStates, useNow } from '../../parts/states'
 import type { Allocation, Attempt, JobDetail, SavedCheckpoint, Subjob } from '../../types'
+import { outcomeText } from './outcome'
 import { neverRan } from './ranks'
 
 export function Attempts({ attempts, allocs }: { attempts: Attempt[]; allocs: Allocation[] }) {
@@ -26,7 +27,7 @@ export function Attempts({ attempts, allocs }: { attempts: Attempt[]; allocs: Al
       rows={[...attempts].reverse()}
       columns={[
         { title: t('jobs.attempt'), width: 80, cell: (a) => a.number },
-        { title: t('job.outcome'), cell: (a) => (a.outcome ? t('outcome.' + a.outcome) : t('attempt.' + a.state)) },
+        { title: t('job.outcome'), cell: (a) => outcomeText(a, t) },
         { title: t('job.placed'), cell: (a) => dateTime(a.placed_at, true) },
         { title: t('job.prepared'), cell: (a) => since(a.placed_at, a.running_at ?? a.ending_at, now) },
         { title: t('job.ran'), cell: (a) => (a.running_at ? since(a.running_at, a.ending_at, now) : '–') },
@@ -51,7 +52,7 @@ export function SideBySide({ attempts, allocs }: { attempts: Attempt[]; allocs: 
   const gang = (a: Attempt) => allocs.filter((one) => one.attempt === a.number && one.subjob === a.subjob).sort((x, y) => x.rank - y.rank)
   const ranks = Math.min(16, Math.max(...shown.map((a) => gang(a).length)))
   const rows: [string, (a: Attempt) => string][] = [
-    [t('job.outcome'), (a) => (a.outcome ? t('outcome.' + a.outcome) : t('attempt.' + a.state))],
+    [t('job.outcome'), (a) => outcomeText(a, t)],
     [t('job.cause'), (a) => reasonText(a.cause)],
     [t('job.first_failed'), (a) => { const first = gang(a).find((one) => one.id === a.first_failed || one.name === a.first_failed); return first ? t('logs.rank', { rank: first.rank }) + ' · ' + first.node_name : '' }],
     [t('job.exit_code'), (a) => (a.ended_at ? (gang(a).length > 0 && gang(a).every(neverRan) ? '–' : String(a.exit_code)) : '')],

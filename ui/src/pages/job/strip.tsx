@@ -6,6 +6,7 @@ import { endsText } from '../../parts/jobrow'
 import type { Ends } from '../../parts/mine'
 import { endedStates, useNow } from '../../parts/states'
 import type { Attempt, Event, JobDetail, Subjob } from '../../types'
+import { outcomeOf } from './outcome'
 
 export interface Segment {
   kind: 'queued' | 'precheck' | 'data' | 'image' | 'preparing' | 'running' | 'resumed' | 'paused' | 'stopping'
@@ -47,7 +48,7 @@ export function segments(submitted: number, attempts: Attempt[], ended: boolean,
     const ready = Math.min(millis(a.running_at) || ending, ending)
     for (const [step, until] of stepEnds(a.number, events)) add(step, Math.min(until, ready), a.number)
     add('preparing', ready, a.number)
-    const why = { outcome: a.outcome, cause: reasonText(a.cause) }
+    const why = { outcome: outcomeOf(a), cause: reasonText(a.cause) }
     const paused = a.ended_at ? 0 : millis(a.paused_at)
     add(saved ? 'resumed' : 'running', paused || ending, a.number, why)
     if (paused) add('paused', ending, a.number, why)
