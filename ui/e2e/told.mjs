@@ -7,8 +7,8 @@ import { startAgent } from './agent.mjs'
 import { signedIn } from './views.mjs'
 
 const words = {
-  en: { told: 'Notifications', failed: /^Job .*fails-en/, bell: 'this page', succeeds: 'A job succeeds', quiet: /^Quiet hours/, save: 'Save', saved: 'Saved', make: 'Make a channel', none: /has allowed no hosts/ },
-  zh: { told: '通知', failed: /fails-zh/, bell: '本页', succeeds: '任务成功', quiet: /^免打扰/, save: '保存', saved: '已保存', make: '新建通道', none: /尚未允许任何主机/ },
+  en: { told: 'Notifications', failed: /^Job .*fails-en/, unread: '1 new notification', error: 'ValueError: boom', bell: 'this page', succeeds: 'A job succeeds', quiet: /^Quiet hours/, save: 'Save', saved: 'Saved', make: 'Make a channel', none: /has allowed no hosts/ },
+  zh: { told: '通知', failed: /fails-zh/, unread: '1 条新通知', error: 'ValueError: boom', bell: '本页', succeeds: '任务成功', quiet: /^免打扰/, save: '保存', saved: '已保存', make: '新建通道', none: /尚未允许任何主机/ },
 }
 
 const file = (name) => `job "${name}" {
@@ -18,7 +18,7 @@ const file = (name) => `job "${name}" {
   }
   task {
     driver  = "exec"
-    command = "sh -c 'exit 3'"
+    command = "sh -c 'echo ValueError: boom >&2; exit 3'"
   }
 }
 `
@@ -28,11 +28,18 @@ async function round(browser, agent, lang, user, token, inspect) {
   const path = join(agent.place, user + '.hcl')
   writeFileSync(path, file('fails-' + lang))
   await agent.cliAs(token, 'job', 'run', '-detach', path)
+  for (let tries = 0; JSON.parse(await agent.cliAs(token, 'notify', 'list', '-json')).unseen !== 1; tries++) {
+    assert.ok(tries < 100, 'nobody was told')
+    await new Promise((done) => setTimeout(done, 100))
+  }
   const { context, page } = await signedIn(browser, agent, token, lang, '/jobs')
+  await page.getByRole('link', { name: w.unread }).waitFor()
+  await inspect(page, `told-${lang}-unread`)
   await page.locator('summary', { hasText: user }).click()
-  await page.getByRole('link', { name: w.told }).click()
+  await page.getByRole('link', { name: w.told, exact: true }).click()
   await page.locator('main h1', { hasText: w.told }).waitFor()
   await page.locator('main a strong', { hasText: w.failed }).waitFor()
+  await page.locator('main pre', { hasText: w.error }).waitFor()
   await inspect(page, `told-${lang}`, true)
   await page.emulateMedia({ colorScheme: 'dark' })
   await inspect(page, `told-${lang}-dark`)

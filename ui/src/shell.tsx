@@ -16,6 +16,7 @@ import { dropDrafts } from './parts/draft'
 import { Keys } from './parts/keys'
 import { Palette } from './parts/palette'
 import { Rail } from './parts/rail'
+import { Unread } from './parts/unread'
 import { Failed, Loading, NoPage, failing } from './parts/states'
 import { act, lostProject, onActing, seenLost } from './acting'
 import { useRights, whoOf, type Who } from './rights'
@@ -209,6 +210,7 @@ function Header({ who, hidden, menu }: { who: Who; hidden: boolean; menu: () => 
         </Drop>
       )}
       <span className="preferences"><Preferences /></span>
+      {who.user && !hidden && <Unread />}
       <Drop right className="bare" name={t('shell.account')} label={who.user || who.name || who.id}>
         <p className="quiet">{t('shell.who', { role: t('role.' + who.role, who.role), project: who.project || t('shell.all_projects') })}</p>
         <Link to="/notifications">{t('shell.told')}</Link>

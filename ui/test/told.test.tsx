@@ -5,6 +5,7 @@ import { initReactI18next } from 'react-i18next'
 import { createMemoryRouter, RouterProvider } from 'react-router'
 import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { clockOf, minutesOf, toggled, ToldPage } from '../src/pages/told'
+import { Unread } from '../src/parts/unread'
 import { whoOf } from '../src/rights'
 import type { NotificationList, NotifyStatus, Self } from '../src/types'
 import userEvent from './user'
@@ -22,7 +23,7 @@ let asked: { method: string; path: string; body: unknown }[]
 const list: NotificationList = {
   unseen: 1, through: 7,
   notifications: [
-    { id: 'n2', kind: 'failed', title: 'Job train failed', what: ['rank 3 ended with 1'], do: 'Look at its log.', job_id: 'abc', time: '2026-11-27T05:00:00Z', seen: false, deliveries: [] },
+    { id: 'n2', kind: 'failed', title: 'Job train failed', what: ['rank 3 ended with 1'], do: 'Look at its log.', job_id: 'abc', time: '2026-11-27T05:00:00Z', seen: false, lines: ['ValueError: <b>boom</b>'], deliveries: [] },
     { id: 'n1', kind: 'nodes', title: 'Node gpu-03 is lost', what: [], time: '2026-11-27T04:00:00Z', seen: true, deliveries: [] },
   ],
 }
@@ -43,7 +44,7 @@ beforeEach(() => {
   }))
   const client = new QueryClient({ defaultOptions: { queries: { retry: false, staleTime: Infinity } } })
   client.setQueryData(['session'], whoOf({ token: { id: 't1', user: 'ann', role: 'account' }, name: 'ann', project: 'vision', role: 'user', memberships: [] } as unknown as Self))
-  render(<QueryClientProvider client={client}><RouterProvider router={createMemoryRouter([{ path: '*', element: <ToldPage /> }])} /></QueryClientProvider>)
+  render(<QueryClientProvider client={client}><RouterProvider router={createMemoryRouter([{ path: '*', element: <><Unread /><ToldPage /></> }])} /></QueryClientProvider>)
 })
 
 const done = (method: string) => asked.filter((one) => one.method === method).map(({ path, body }) => [path, body])
@@ -51,8 +52,14 @@ const done = (method: string) => asked.filter((one) => one.method === method).ma
 test('what was not seen is marked, leads to its job, and is seen from then on', async () => {
   const told = await screen.findByRole('link', { name: 'Job train failed' })
   expect([told.getAttribute('href'), told.querySelector('strong') !== null]).toEqual(['/jobs/abc', true])
+  expect(screen.getByLabelText(en.told.lines).textContent).toBe('ValueError: <b>boom</b>')
   expect(screen.getByText('Node gpu-03 is lost').tagName).toBe('SPAN')
   expect(done('POST')).toEqual([['/v1/self/notifications/seen', { through: 7 }]])
+})
+
+test('what is new is counted beside the account, and leads to the list', async () => {
+  const link = await screen.findByRole('link', { name: '1 new notification' })
+  expect([link.textContent, link.getAttribute('href')]).toEqual(['1', '/notifications'])
 })
 
 test('kinds are told where one ticks them, and quiet hours are of the zone', async () => {

@@ -81,6 +81,7 @@ export function ToldPage() {
 }
 
 function Message({ one, fresh }: { one: NotificationInfo; fresh: boolean }) {
+  const { t } = useTranslation()
   return (
     <li>
       <div className="bar">
@@ -89,6 +90,7 @@ function Message({ one, fresh }: { one: NotificationInfo; fresh: boolean }) {
         <span className="quiet">{dateTime(one.time)}</span>
       </div>
       {(one.what ?? []).map((line, i) => <p key={i} className="quiet">{line}</p>)}
+      {(one.lines?.length ?? 0) > 0 && <pre className="logs few" tabIndex={0} aria-label={t('told.lines')}>{one.lines!.join('\n')}</pre>}
       {one.do && <p className="quiet">{one.do.split('`').map((text, i) => (i % 2 ? <code key={i}>{text}</code> : text))}</p>}
     </li>
   )
