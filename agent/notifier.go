@@ -2,52 +2,41 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"log/slog"
-	"net"
-	"net/netip"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 	_ "time/tzdata" // quiet hours are in zones, and a server may have no files of these
 
 	"nomadlike/internal/logkey"
-	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/notify"
-	"nomadlike/nomadlike/notify/send"
 	"nomadlike/nomadlike/server"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/wire"
 )
 
-// Bounds of the work on notifications.
+// Times of the work on notifications.
 const (
-	notifyEvery = 500 * time.Millisecond
-	notifyBatch = 64 // messages that one look begins to deliver
-	notifySlots = 16 // deliveries at once
-
+	notifyEvery     = 500 * time.Millisecond
 	notifyWalkEvery = 10 * time.Second // at most, through all that waits and runs
 )
 
 // notifier tells people what happened, while this server leads: it puts what is to be
-// told into the log, and delivers what the log holds. Its methods may be called from any
-// goroutine; look alone from that of run.
+// told into the log, and has what the log holds delivered. Its methods are called from
+// the goroutine of run alone.
 type notifier struct {
 	store    *state.Store
 	leads    func() bool
 	protocol func() int // the lowest of the servers
 	proposer *atomic.Pointer[server.Server]
-	open     func(structs.SecretRef) ([]byte, error)
-	allowed  []string
-	base     string // address of the pages
-	poster   *send.Poster
-	mailer   *send.Mailer // nil: there is no mail server
+	words    *errorLines
 	now      func() time.Time
 	log      *slog.Logger
+
+	deliveries *deliverer
 
 	waits  notify.Waits
 	waited <-chan struct{} // closed when other things may be waited for; nil: the state was not walked yet
@@ -55,66 +44,20 @@ type notifier struct {
 
 	from    structs.Cursor // events before it are decided
 	lineage uint64         // of the state that from is a place in
-	slots   chan struct{}
-
-	mu struct {
-		sync.Mutex
-		sending map[string]bool         // deliveries under way, or whose result is not in the log
-		settled []structs.NotifySettled // results that are not in the log yet
-	}
 }
 
 // openNotifier begins to tell people what happened.
 func openNotifier(a *Agent) (*notifier, error) {
-	c := a.config.Server.Notify
+	deliveries, err := openDeliverer(a)
+	if err != nil {
+		return nil, err
+	}
 	n := &notifier{
-		store: a.store, leads: a.raft.IsLeader, protocol: a.members.Protocol, proposer: &a.proposer, open: a.vault.channel,
-		allowed: c.Allow, base: c.URL, now: time.Now, log: a.log, slots: make(chan struct{}, notifySlots),
-	}
-	n.mu.sending = make(map[string]bool)
-	if n.base == "" {
-		n.base = "https://" + a.addr
-	}
-	gossip := uint16(a.config.Gossip)
-	n.poster = send.NewPoster(func(to netip.AddrPort) bool {
-		if a.options.reaches != nil && a.options.reaches(to) {
-			return false
-		}
-		return notify.Forbidden(to.Addr()) || ownPort(a.store.Snapshot(), a.servers.addresses(), gossip, to)
-	})
-	if c.SMTP.Address != "" {
-		var err error
-		n.mailer, err = send.NewMailer(send.MailConfig{
-			Address: c.SMTP.Address, Implicit: c.SMTP.TLS == "tls", CA: c.SMTP.CA,
-			User: c.SMTP.User, PasswordFile: c.SMTP.PasswordFile, From: c.SMTP.From,
-		})
-		if err != nil {
-			return nil, err
-		}
+		store: a.store, leads: a.raft.IsLeader, protocol: a.members.Protocol, proposer: &a.proposer,
+		words: &errorLines{pool: a.pool, log: a.log}, now: time.Now, log: a.log, deliveries: deliveries,
 	}
 	a.life.follow(n.run)
 	return n, nil
-}
-
-// ownPort reports whether an address is one at which an agent of the cluster listens: a
-// port that servers use, on whichever machine, since one machine has many addresses; or
-// the very port of a node.
-func ownPort(snapshot *state.Snapshot, servers []string, gossip uint16, to netip.AddrPort) bool {
-	if gossip != 0 && to.Port() == gossip {
-		return true
-	}
-	port := strconv.Itoa(int(to.Port()))
-	for _, address := range servers {
-		if _, p, err := net.SplitHostPort(address); err == nil && p == port {
-			return true
-		}
-	}
-	for node := range snapshot.Nodes() {
-		if host, p, err := net.SplitHostPort(node.RPCAddr); err == nil && p == port && host == to.Addr().String() {
-			return true
-		}
-	}
-	return false
 }
 
 // run looks for what is to be told and delivered, until ctx ends.
@@ -138,7 +81,7 @@ func (n *notifier) run(ctx context.Context) {
 // look decides what is new, notes what became of deliveries, and begins those that are
 // due, by begin. A server that does not lead only notes results.
 func (n *notifier) look(ctx context.Context, begin func(func())) {
-	n.settle(ctx)
+	n.deliveries.settle(ctx)
 	if !n.leads() {
 		n.from, n.waited = structs.Cursor{}, nil // whoever leads meanwhile decides
 		return
@@ -153,24 +96,7 @@ func (n *notifier) look(ctx context.Context, begin func(func())) {
 		}
 		return
 	}
-	now := structs.At(n.now())
-	for _, message := range n.store.Snapshot().DueNotifications(now, notifyBatch) {
-		for _, delivery := range message.Deliveries {
-			if delivery.NextAt == 0 || delivery.NextAt > now || !n.claim(message, delivery.Channel) {
-				continue
-			}
-			select {
-			case n.slots <- struct{}{}:
-			default: // the next look begins it
-				n.release(message, delivery.Channel)
-				return
-			}
-			begin(func() {
-				defer func() { <-n.slots }()
-				n.deliver(ctx, message, delivery)
-			})
-		}
-	}
+	n.deliveries.beginDue(ctx, begin)
 }
 
 // decide puts into the log what is to be told of events since the last look.
@@ -198,8 +124,10 @@ func (n *notifier) decide(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		n.await(notifyView{snapshot}, events)
-		step, more := notify.Decide(notifyView{snapshot}, mark, events, through, structs.At(n.now()))
+		view := notifyView{Snapshot: snapshot}
+		n.await(view, events)
+		view.lines = n.words.of(ctx, view, events)
+		step, more := notify.Decide(view, mark, events, through, structs.At(n.now()))
 		if len(step.Made) > 0 {
 			_, _, err := n.proposer.Load().Submit(ctx, structs.CommandNotifyStep, "", &step)
 			if structs.CodeOf(err) == structs.CodeConflict {
@@ -237,7 +165,7 @@ func (n *notifier) await(view notifyView, events []*structs.Event) {
 // what is due.
 func (n *notifier) decideWaits(ctx context.Context) error {
 	snapshot := n.store.Snapshot()
-	view := notifyView{snapshot}
+	view := notifyView{Snapshot: snapshot}
 	stale := n.waited == nil
 	if !stale && time.Since(n.walked) > notifyWalkEvery {
 		select {
@@ -290,114 +218,11 @@ func (n *notifier) walk(view notifyView) {
 	}
 }
 
-func deliveryKey(n *structs.Notification, channel string) string {
-	return n.User + "\x00" + n.ID + "\x00" + channel
-}
-
-// claim notes that a delivery begins, false when it is under way.
-func (n *notifier) claim(message *structs.Notification, channel string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	key := deliveryKey(message, channel)
-	if n.mu.sending[key] {
-		return false
-	}
-	n.mu.sending[key] = true
-	return true
-}
-
-func (n *notifier) release(message *structs.Notification, channel string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.mu.sending, deliveryKey(message, channel))
-}
-
-// deliver tries one delivery, and keeps what became of it for the next look.
-func (n *notifier) deliver(ctx context.Context, message *structs.Notification, delivery structs.NotifyDelivery) {
-	result := notify.Result{Final: true, Problem: "notify.problem.gone"}
-	if settings := n.store.Snapshot().NotifySettings(message.User); settings != nil {
-		if channel := settings.Channel(delivery.Channel); channel != nil {
-			result = n.Try(ctx, *channel, message)
-		}
-	}
-	if ctx.Err() != nil && !result.Sent {
-		return // another server tries it
-	}
-	if !result.Sent {
-		n.log.Info("a notification was not delivered", logkey.User, message.User, "channel", delivery.Channel, "problem", result.Problem)
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.mu.settled = append(n.mu.settled, structs.NotifySettled{
-		User: message.User, ID: message.ID, Delivery: notify.After(message, delivery, result, structs.At(n.now())),
-	})
-}
-
-// settle puts results into the log.
-func (n *notifier) settle(ctx context.Context) {
-	n.mu.Lock()
-	settled := n.mu.settled
-	n.mu.Unlock()
-	if settled = settled[:min(len(settled), structs.NotifySettledMax)]; len(settled) == 0 {
-		return
-	}
-	if _, _, err := n.proposer.Load().Submit(ctx, structs.CommandNotifyStep, "", &structs.NotifyStep{Settled: settled}); err != nil {
-		if ctx.Err() == nil {
-			n.log.Warn("results of notifications are not in the log yet", logkey.Error, err)
-		}
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.mu.settled = n.mu.settled[len(settled):]
-	for i := range settled {
-		delete(n.mu.sending, settled[i].User+"\x00"+settled[i].ID+"\x00"+settled[i].Delivery.Channel)
-	}
-}
-
-// Hosts implements httpapi.Tell.
-func (n *notifier) Hosts() (allowed []string, mail bool) { return n.allowed, n.mailer != nil }
-
-// Try implements httpapi.Tell: one try, in the language of the person.
-func (n *notifier) Try(ctx context.Context, channel structs.NotifyChannel, message *structs.Notification) notify.Result {
-	snapshot := n.store.Snapshot()
-	account := snapshot.User(message.User)
-	language := messages.English
-	if account != nil && account.Language == string(messages.Chinese) {
-		language = messages.Chinese
-	}
-	text := notify.TextOf(language, message, n.base)
-	if channel.Kind == structs.ChannelEmail {
-		switch {
-		case n.mailer == nil:
-			return notify.Result{Problem: "notify.problem.no_mail"}
-		case account == nil || account.Email == "":
-			return notify.Result{Final: true, Problem: "notify.problem.no_address"}
-		}
-		return n.mailer.Mail(ctx, account.Email, message, text)
-	}
-	value, err := n.open(structs.SecretRef{User: message.User, Name: channel.SecretName()})
-	if err != nil {
-		n.log.Warn("the address of a channel cannot be opened", logkey.User, message.User, logkey.Error, err)
-		return notify.Result{Problem: "notify.problem.sealed"}
-	}
-	defer clear(value)
-	var target notify.Target
-	if err := json.Unmarshal(value, &target); err != nil {
-		return notify.Result{Final: true, Problem: "notify.problem.url"}
-	}
-	if _, err := notify.CheckAddress(target.URL, n.allowed); err != nil { // the administrator may have changed their mind
-		return notify.Result{Problem: "notify.problem.host"}
-	}
-	request, err := notify.RequestFor(channel.Kind, target, message, text, structs.At(n.now()))
-	if err != nil {
-		return notify.Result{Final: true, Problem: "notify.problem.secret"}
-	}
-	return n.poster.Post(ctx, channel.Kind, request)
-}
-
 // notifyView is a state as decisions read it.
-type notifyView struct{ *state.Snapshot }
+type notifyView struct {
+	*state.Snapshot
+	lines map[attemptKey][]string // that failed attempts said last
+}
 
 // Job implements notify.View.
 func (v notifyView) Job(id string) *structs.Job {
@@ -405,20 +230,9 @@ func (v notifyView) Job(id string) *structs.Job {
 	return view.Job
 }
 
-// Outcome implements notify.View.
-func (v notifyView) Outcome(jobID string, subjob int, attempt uint64) structs.Outcome {
-	if known := v.Attempt(jobID, subjob, attempt); known != nil {
-		return known.Outcome
-	}
-	return ""
-}
-
-// Cause implements notify.View.
-func (v notifyView) Cause(jobID string, subjob int, attempt uint64) *structs.Reason {
-	if known := v.Attempt(jobID, subjob, attempt); known != nil {
-		return known.Cause
-	}
-	return nil
+// ErrorLines implements notify.View.
+func (v notifyView) ErrorLines(jobID string, subjob int, attempt uint64) []string {
+	return v.lines[attemptKey{jobID, subjob, attempt}]
 }
 
 // Settings implements notify.View. Whoever lost the project is not told of jobs in it.

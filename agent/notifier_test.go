@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -80,10 +81,14 @@ job "NAME" {
   }
   task {
     driver  = "exec"
-    command = "sh -c 'exit 3'"
+    command = "sh -c 'printf \"\\033[31mValueError: %s\\033[0m\\n\" $KEY >&2; exit 3'"
+    env     = { KEY = secret("key") }
   }
 }
 `
+
+// printedSecret is what the job prints to its log.
+const printedSecret = "a-very-secret-key"
 
 // teach makes an account in a project, with a hook for failures.
 func teach(t *testing.T, admin *api.Client, h *hook) (client *api.Client, secret string) {
@@ -100,6 +105,11 @@ func teach(t *testing.T, admin *api.Client, h *hook) (client *api.Client, secret
 		t.Fatal(err)
 	}
 	li := admin.WithToken(token.Secret).In("speech")
+	for _, one := range []*api.Client{li, admin.In("vision")} {
+		if _, err := one.SetSecret(ctx, "key", one == li, []byte(printedSecret)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	made, err := li.SetNotifyChannel(ctx, "team", api.NotifyChannelRequest{Kind: structs.ChannelWebhook, URL: h.server.URL + "/very-secret-path"})
 	if err != nil {
 		t.Fatal(err)
@@ -140,9 +150,10 @@ func TestAFailureIsToldOnce(t *testing.T) {
 		Data struct {
 			Title string
 			JobID string `json:"job_id"`
+			Lines []string
 		}
 	}
-	if err := json.Unmarshal(got.body, &body); err != nil || body.Type != "nomadlike.failed" || body.Data.JobID != job.Job.ID || body.Data.Title != "任务 bert 失败" {
+	if err := json.Unmarshal(got.body, &body); err != nil || body.Type != "nomadlike.failed" || body.Data.JobID != job.Job.ID || body.Data.Title != "任务 bert 失败" || !slices.Equal(body.Data.Lines, []string{"ValueError: [masked: key]"}) {
 		t.Errorf("%s: %v", got.body, err)
 	}
 	message := agent.store.Snapshot().Notifications("li")[0]
@@ -165,7 +176,7 @@ func TestAFailureIsToldOnce(t *testing.T) {
 	if err := agent.store.Snapshot().Persist(&stored); err != nil {
 		t.Fatal(err)
 	}
-	for _, form := range []string{"very-secret-path", secret} {
+	for _, form := range []string{"very-secret-path", secret, printedSecret} {
 		scanFiles(t, agent.DataDir(), []byte(form))
 		for where, text := range map[string][]byte{"the log": []byte(log.String()), "the state": stored.Bytes(), "the status": mustJSON(t, status)} {
 			if len(text) == 0 || bytes.Contains(text, []byte(form)) {

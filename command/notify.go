@@ -172,6 +172,9 @@ func notifyList(set *flag.FlagSet) func(*Env, []string) error {
 			for _, what := range n.What {
 				fmt.Fprintf(env.Stdout, "  %s\n", safe(what))
 			}
+			for _, line := range n.Lines {
+				fmt.Fprintf(env.Stdout, "    %s\n", safe(line))
+			}
 			for _, d := range n.Deliveries {
 				fmt.Fprintf(env.Stdout, "  %s: %s\n", safe(d.Channel), env.deliveryText(&d))
 			}

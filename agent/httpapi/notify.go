@@ -323,6 +323,9 @@ func (h *notifyHandlers) list(r *front.Request, _ *structs.Token) (*api.Notifica
 		if one.What == nil {
 			one.What = []string{}
 		}
+		if len(one.Lines) > 0 && !readsLines(r, n) {
+			one.Lines = nil
+		}
 		if !one.Seen {
 			out.Unseen++
 		}
@@ -330,6 +333,13 @@ func (h *notifyHandlers) list(r *front.Request, _ *structs.Token) (*api.Notifica
 		out.Notifications = append(out.Notifications, one)
 	}
 	return out, nil
+}
+
+// readsLines reports whether the caller may read now what a task of theirs said: it is
+// shown to nobody who would be refused its log.
+func readsLines(r *front.Request, n *structs.Notification) bool {
+	there, ok := r.Caller.In(n.Project)
+	return ok && auth.Covers(r.Caller.Token, auth.VerbLogs) && auth.Allowed(there, auth.VerbLogs, auth.Object{Kind: auth.ObjectJob, ID: n.JobID, Project: n.Project, Owner: n.User}).Allow
 }
 
 // see answers notifications.seen.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/notify"
 	"nomadlike/nomadlike/structs"
 )
@@ -86,6 +87,36 @@ func TestPeopleChooseWhatTheyAreTold(t *testing.T) {
 	}
 	if secrets, err = li.Secrets(ctx); err != nil || len(secrets.Secrets) != 0 {
 		t.Errorf("its secret stays: %+v, %v", secrets, err)
+	}
+}
+
+// The lines of an error are shown to whoever may read the log that they are of, now: not
+// to one who left its project, nor by a token that is bound to other verbs.
+func TestErrorLinesAreOfTheLog(t *testing.T) {
+	h := newHarness(t)
+	ctx := t.Context()
+	li := h.person("li", "speech")
+	made := func(id, project string) structs.Notification {
+		return structs.Notification{ID: id, User: "li", Kind: structs.NotifyFailed, Time: 5, Job: id, JobID: id, Project: project, Bell: true, Event: "event.job.failed", Lines: []string{"boom"}}
+	}
+	h.submit(structs.CommandNotifyStep, structs.NotifyStep{Index: 1, Made: []structs.Notification{made("a", "speech"), made("b", "vision")}})
+	bound, err := h.admin.CreateToken(ctx, api.TokenRequest{Role: structs.RoleAccount, User: "li", Verbs: []string{string(auth.VerbNotify)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		client *api.Client
+		want   map[string]int
+	}{"li": {li, map[string]int{"a": 1, "b": 0}}, "a bound token": {li.WithToken(bound.Secret), map[string]int{"a": 0, "b": 0}}} {
+		list, err := c.client.Notifications(ctx)
+		if err != nil || len(list.Notifications) != 2 {
+			t.Fatalf("%s: %+v, %v", name, list, err)
+		}
+		for _, n := range list.Notifications {
+			if len(n.Lines) != c.want[n.ID] {
+				t.Errorf("%s sees %q of %s", name, n.Lines, n.ID)
+			}
+		}
 	}
 }
 

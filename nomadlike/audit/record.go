@@ -19,18 +19,19 @@ const (
 // Actions of records that no route causes. Those of requests are the names of
 // their routes, such as jobs.stop.
 const (
-	ActionDoor      = "door"                 // a request that was refused before its route was known; with Node: at that node's door
-	ActionTokenUse  = "token.use"            // a token is used from an address for the first time in an hour
-	ActionShareUse  = "share.use"            // the same of a share link
-	ActionSecretUse = "secrets.use"          // a node was given a secret for an allocation that it runs
-	ActionExecEnd   = "allocations.exec_end" // a terminal has ended
-	ActionBegin     = "audit.begin"          // a server began to record
-	ActionRecovered = "audit.recovered"      // a last line was not whole, and was cut off
-	ActionLost      = "audit.lost"           // records could not be written; count says how many
-	ActionForget    = "audit.forget"         // files were removed because of their age or size
-	ActionDiverged  = "audit.diverged"       // another server's chain is not what it was before
-	ActionBehind    = "audit.behind"         // others have lines of this server's chain that it lacks
-	ActionUnsent    = "audit.unsent"         // records were removed before they were forwarded
+	ActionDoor       = "door"                 // a request that was refused before its route was known; with Node: at that node's door
+	ActionTokenUse   = "token.use"            // a token is used from an address for the first time in an hour
+	ActionShareUse   = "share.use"            // the same of a share link
+	ActionSecretUse  = "secrets.use"          // a node was given a secret for an allocation that it runs
+	ActionChannelUse = "channels.use"         // a server opened the address of a channel to send a message there
+	ActionExecEnd    = "allocations.exec_end" // a terminal has ended
+	ActionBegin      = "audit.begin"          // a server began to record
+	ActionRecovered  = "audit.recovered"      // a last line was not whole, and was cut off
+	ActionLost       = "audit.lost"           // records could not be written; count says how many
+	ActionForget     = "audit.forget"         // files were removed because of their age or size
+	ActionDiverged   = "audit.diverged"       // another server's chain is not what it was before
+	ActionBehind     = "audit.behind"         // others have lines of this server's chain that it lacks
+	ActionUnsent     = "audit.unsent"         // records were removed before they were forwarded
 )
 
 // textMax bounds each text of a record, in bytes.

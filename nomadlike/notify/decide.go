@@ -19,14 +19,19 @@ const (
 	StormWindow = structs.Duration(time.Minute)
 )
 
+// digestCloses is how long before it is sent nothing is added to a message about several:
+// a leader whose clock is ahead may be sending it.
+const digestCloses = 5 * time.Second
+
 // View is what decisions read of the state. Each method costs what it returns.
 type View interface {
 	// Job returns a job, nil when it is not kept.
 	Job(id string) *structs.Job
-	// Outcome is how an attempt ended, "" while that is not known.
-	Outcome(jobID string, subjob int, attempt uint64) structs.Outcome
-	// Cause is why an attempt ended, nil where nothing is known.
-	Cause(jobID string, subjob int, attempt uint64) *structs.Reason
+	// Attempt returns an attempt of a job, nil when it is not kept.
+	Attempt(jobID string, subjob int, attempt uint64) *structs.Attempt
+	// ErrorLines are the last lines of what a failed attempt said, nil where they are not
+	// known or its owner may not read them.
+	ErrorLines(jobID string, subjob int, attempt uint64) []string
 	// Settings is what a person chose to be told, nil for nothing, and for one who may not
 	// see a project any more.
 	Settings(user, project string) *structs.NotifySettings
@@ -55,7 +60,9 @@ func Decide(view View, mark structs.NotifyMark, events []*structs.Event, through
 			return step, true
 		}
 		for _, h := range happenings[:min(len(happenings), structs.NotifyMadeMax)] {
-			d.tell(h)
+			if !d.knows(h) {
+				d.tell(h)
+			}
 		}
 	}
 	step.Made = d.messages()
@@ -76,10 +83,12 @@ type decision struct {
 	made  map[string]*structs.Notification // by person and id
 	order []string                         // keys of made
 	told  map[string][]*structs.Notification
+
+	decided map[string]bool // happenings, by person and id
 }
 
 func newDecision(view View, now structs.UnixNano) *decision {
-	return &decision{view: view, now: now, made: make(map[string]*structs.Notification), told: make(map[string][]*structs.Notification)}
+	return &decision{view: view, now: now, made: make(map[string]*structs.Notification), told: make(map[string][]*structs.Notification), decided: make(map[string]bool)}
 }
 
 // messages lists what was made, in the order in which it was.
@@ -93,21 +102,26 @@ func (d *decision) messages() []structs.Notification {
 
 // happenings lists whom an event is told to.
 func (d *decision) happenings(event *structs.Event) []happening {
+	before := (*structs.Attempt)(nil)
 	kind := KindOf(event, func() structs.Outcome {
-		if event.Attempt <= 1 {
+		if event.Attempt > 1 {
+			before = d.view.Attempt(event.JobID, event.Subjob, event.Attempt-1)
+		}
+		if before == nil {
 			return ""
 		}
-		return d.view.Outcome(event.JobID, event.Subjob, event.Attempt-1)
+		return before.Outcome
 	})
 	if kind == "" {
 		return nil
 	}
 	message := structs.Notification{Kind: kind, Time: event.Time, Event: event.ID, Params: event.Params, Cause: event.Cause}
+	id := func(user string) string { return idOf(user, kind, event.Index, event.Seq, event.Time) }
 	var all []happening
 	add := func(to *structs.NotifySettings) {
 		if rule := to.Rule(kind); rule != nil && len(rule.Channels) > 0 && event.Time >= rule.Since {
 			one := message
-			one.User, one.ID = to.User, idOf(to.User, kind, event.Index, event.Seq, event.Time)
+			one.User, one.ID = to.User, id(to.User)
 			all = append(all, happening{to, rule.Channels, one})
 		}
 	}
@@ -122,13 +136,51 @@ func (d *decision) happenings(event *structs.Event) []happening {
 		return nil
 	}
 	message.Project, message.JobID, message.Job = job.Project, job.ID, job.Name
-	if kind == structs.NotifyFailed && message.Cause == nil {
-		message.Cause = d.view.Cause(event.JobID, event.Subjob, event.Attempt)
+	attempt := d.view.Attempt(event.JobID, event.Subjob, event.Attempt)
+	switch {
+	case kind == structs.NotifyResumed:
+		message.Cause = before.Cause
+	case kind == structs.NotifyFailed:
+		message.Lines = d.view.ErrorLines(event.JobID, event.Subjob, event.Attempt)
+		if message.Cause == nil && attempt != nil {
+			message.Cause = attempt.Cause
+		}
+	case kind == structs.NotifySlow && moves(event, attempt):
+		message.Cause = structs.NewReason("notify.what.moved")
+	}
+	if once(event) && attempt != nil { // other ranks of the gang may say the same
+		id = func(user string) string {
+			return idOf(user, event.ID+"\x00"+job.ID, event.Attempt, event.Subjob, attempt.PlacedAt)
+		}
 	}
 	if to := d.view.Settings(job.User, job.Project); to != nil {
 		add(to)
 	}
 	return all
+}
+
+// once reports whether an event is told of an attempt once, whichever of its ranks it is
+// of, and however often.
+func once(event *structs.Event) bool {
+	return event.ID == "event.alloc.held" || event.ID == "event.alloc.slow" || event.ID == "event.alloc.evicted"
+}
+
+// moves reports whether the attempt that an event is of ends for what the event says, to
+// go on elsewhere.
+func moves(event *structs.Event, attempt *structs.Attempt) bool {
+	if attempt == nil || attempt.Cause == nil {
+		return false
+	}
+	hangs := strings.HasPrefix(event.ID, "event.attempt.hangs") && strings.HasPrefix(attempt.Cause.ID, "reason.hung")
+	return hangs || event.ID == "event.alloc.slow" && attempt.Cause.ID == structs.ReasonSlow
+}
+
+// TellsFailure reports whether somebody is told by an event that a job failed. Pure.
+func TellsFailure(view View, event *structs.Event) bool {
+	if KindOf(event, func() structs.Outcome { return "" }) != structs.NotifyFailed {
+		return false
+	}
+	return len(newDecision(view, event.Time).happenings(event)) > 0
 }
 
 // idOf names a message by its happening: whoever decides it again names it the same,
@@ -210,6 +262,16 @@ func (d *decision) of(user string) []*structs.Notification {
 	return list
 }
 
+// knows reports whether a person was told of a happening already.
+func (d *decision) knows(h happening) bool {
+	key := h.message.User + "\x00" + h.message.ID
+	if d.decided[key] {
+		return true
+	}
+	d.decided[key] = true
+	return slices.ContainsFunc(d.of(h.to.User), func(n *structs.Notification) bool { return n.ID == h.message.ID })
+}
+
 // storm reports whether a person got so many messages of late that more would be noise.
 func (d *decision) storm(user string) bool {
 	count := 0
@@ -229,7 +291,7 @@ func (d *decision) digest(h happening, until structs.UnixNano, bell bool, channe
 		Bell: bell, Deliveries: deliveries(channels, until),
 	}
 	for _, known := range d.of(h.to.User) {
-		if known.Kind == structs.NotifyDigest && known.OpenUntil > d.now && known.Bell == bell && sameChannels(known.Deliveries, channels) {
+		if known.Kind == structs.NotifyDigest && known.OpenUntil > d.now.Add(digestCloses) && known.Bell == bell && sameChannels(known.Deliveries, channels) {
 			copied := *known
 			digest = &copied
 			break
@@ -251,28 +313,4 @@ func sameChannels(deliveries []structs.NotifyDelivery, channels []string) bool {
 	return slices.EqualFunc(deliveries, channels, func(delivery structs.NotifyDelivery, name string) bool {
 		return delivery.Channel == name && delivery.Tries == 0
 	})
-}
-
-// QuietUntil is the end of the quiet hours that now is in, 0 outside of them. A zone
-// that this machine does not know has none.
-func QuietUntil(quiet *structs.NotifyQuiet, now structs.UnixNano) structs.UnixNano {
-	if quiet == nil {
-		return 0
-	}
-	zone, err := time.LoadLocation(quiet.Zone)
-	if err != nil || strings.EqualFold(quiet.Zone, "local") {
-		return 0
-	}
-	here := now.Time().In(zone)
-	minute := 60*here.Hour() + here.Minute()
-	days := 0
-	switch {
-	case quiet.From < quiet.To && (minute < quiet.From || minute >= quiet.To):
-		return 0
-	case quiet.From > quiet.To && minute >= quiet.From:
-		days = 1
-	case quiet.From > quiet.To && minute >= quiet.To:
-		return 0
-	}
-	return structs.At(time.Date(here.Year(), here.Month(), here.Day()+days, quiet.To/60, quiet.To%60, 0, 0, zone))
 }

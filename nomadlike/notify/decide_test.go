@@ -21,6 +21,8 @@ type world struct {
 	told      map[string]map[string]*structs.Notification
 	queued    map[string]structs.UnixNano // by job
 	limits    map[string]structs.UnixNano
+	lines     []string // of what failed
+	cause     string   // of the end of attempts, where it is another
 }
 
 func newWorld() *world {
@@ -32,11 +34,18 @@ func newWorld() *world {
 
 func (w *world) Job(id string) *structs.Job { return w.jobs[id] }
 
-func (w *world) Outcome(_ string, _ int, attempt uint64) structs.Outcome { return w.outcomes[attempt] }
-
-func (w *world) Cause(string, int, uint64) *structs.Reason {
-	return structs.NewReason("reason.preempted", "user", "mo", "job", "big")
+func (w *world) Attempt(job string, _ int, number uint64) *structs.Attempt {
+	attempt := &structs.Attempt{
+		JobID: job, Number: number, Outcome: w.outcomes[number], PlacedAt: noon + structs.UnixNano(number),
+		Cause: structs.NewReason("reason.preempted", "user", "mo", "job", "big"),
+	}
+	if w.cause != "" {
+		attempt.Cause = structs.NewReason(w.cause)
+	}
+	return attempt
 }
+
+func (w *world) ErrorLines(string, int, uint64) []string { return w.lines }
 
 func (w *world) Settings(user, _ string) *structs.NotifySettings { return w.settings[user] }
 
@@ -111,6 +120,8 @@ func TestKindsOfEvents(t *testing.T) {
 		{"event.attempt.preempted", "", structs.NotifyPreempted},
 		{"event.alloc.held", "", structs.NotifyHeld},
 		{"event.alloc.slow", "", structs.NotifySlow},
+		{"event.alloc.slow_stays", "", ""},
+		{"event.alloc.evicted", "", structs.NotifySlow},
 		{"event.attempt.hangs_idle", "", structs.NotifySlow},
 		{"event.node.lost", "", structs.NotifyNodes},
 		{"event.node.device_unwell", "", structs.NotifyDevices},
@@ -151,6 +162,38 @@ func TestWhoIsTold(t *testing.T) {
 	}
 	if second.User != "op" || second.Time != noon+10 {
 		t.Errorf("%+v", second)
+	}
+}
+
+// What several ranks of an attempt say, and what one says again, is one message; of
+// another attempt it is another. It says whether the job goes on elsewhere.
+func TestOnceOfAnAttempt(t *testing.T) {
+	for _, id := range []string{"event.alloc.slow", "event.alloc.held", "event.alloc.evicted"} {
+		w := newWorld()
+		w.person("li", structs.NotifySlow, structs.NotifyHeld)
+		w.job("j1", "li")
+		if id == "event.alloc.slow" {
+			w.cause = structs.ReasonSlow
+		}
+		index := uint64(0)
+		tell := func(attempt uint64, ranks int) {
+			var events []*structs.Event
+			for range ranks {
+				index++
+				events = append(events, &structs.Event{Index: index, Time: noon, ID: id, JobID: "j1", Attempt: attempt, Params: map[string]string{"rank": "r", "node": "n"}})
+			}
+			step, _ := Decide(w, structs.NotifyMark{}, events, index, noon)
+			w.take(step)
+		}
+		tell(1, 3)
+		tell(1, 1)
+		if told := w.Told("li"); len(told) != 1 || (told[0].Cause != nil) != (id == "event.alloc.slow") {
+			t.Errorf("%s: told %+v", id, told)
+		}
+		tell(2, 2)
+		if told := w.Told("li"); len(told) != 2 {
+			t.Errorf("%s: of another attempt %+v", id, told)
+		}
 	}
 }
 
@@ -224,33 +267,6 @@ func TestQuietHours(t *testing.T) {
 	}
 }
 
-// The end of quiet hours is ahead, at the time of day that was said, and only when now is
-// within them.
-func TestQuietUntil(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		from, to := rapid.IntRange(0, 1439).Draw(t, "from"), rapid.IntRange(0, 1439).Draw(t, "to")
-		zone := rapid.SampledFrom([]string{"Asia/Shanghai", "UTC", "America/St_Johns", "Europe/Berlin"}).Draw(t, "zone")
-		now := noon.Add(time.Duration(rapid.Int64Range(0, 400*24*3600).Draw(t, "now")) * time.Second)
-		if from == to {
-			return
-		}
-		place, err := time.LoadLocation(zone)
-		if err != nil {
-			t.Fatal(err)
-		}
-		here := now.Time().In(place)
-		minute := here.Hour()*60 + here.Minute()
-		inside := from < to && minute >= from && minute < to || from > to && (minute >= from || minute < to)
-		end := QuietUntil(&structs.NotifyQuiet{From: from, To: to, Zone: zone}, now)
-		if inside != (end != 0) {
-			t.Fatalf("%s within %d to %d: %v", here, from, to, end)
-		}
-		if ahead := end.Sub(now); inside && (ahead <= -time.Hour || ahead > 25*time.Hour) { // an hour that is skipped or comes twice
-			t.Fatalf("%s ahead", ahead)
-		}
-	})
-}
-
 // Whoever leads, and wherever one broke off and another went on, each happening is told
 // once to each person: in a message of its own or counted in one about several.
 func TestEachHappeningOnceAcrossLeaders(t *testing.T) {
@@ -304,6 +320,62 @@ func TestEachHappeningOnceAcrossLeaders(t *testing.T) {
 		}
 		if told != len(events) {
 			t.Fatalf("%d happenings, %d told", len(events), told)
+		}
+	})
+}
+
+// A message about several goes on under the next leader, whose clock is another: what is
+// sent holds all that was counted, nothing is added to what may be on its way, and each
+// happening is told once.
+func TestDigestsAcrossLeaders(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld()
+		w.person("li", structs.NotifyFailed)
+		if rapid.Bool().Draw(t, "quiet") {
+			w.settings["li"].Quiet = &structs.NotifyQuiet{From: 12 * 60, To: 12*60 + 1, Zone: "UTC"}
+		}
+		mark, skew, told := structs.NotifyMark{}, time.Duration(0), 0
+		sent := map[string]int{} // how many each message counted when it was sent
+		for round := range rapid.IntRange(60, 140).Draw(t, "rounds") {
+			clock := noon.Add(time.Duration(round) * time.Second)
+			if rapid.IntRange(0, 2).Draw(t, "change") == 0 {
+				skew = rapid.SampledFrom([]time.Duration{-2 * time.Second, 0, 2 * time.Second}).Draw(t, "skew")
+			}
+			id := fmt.Sprint("j", round)
+			w.job(id, "li")
+			now := clock.Add(skew)
+			step, _ := Decide(w, mark, []*structs.Event{failed(uint64(round+1), id)}, uint64(round+1), now)
+			if rapid.IntRange(0, 9).Draw(t, "deposed") == 0 { // before the log has it: the next one decides the same
+				step, _ = Decide(w, mark, []*structs.Event{failed(uint64(round+1), id)}, uint64(round+1), clock)
+			}
+			w.take(step)
+			mark = structs.NotifyMark{Step: mark.Step + 1, Index: step.Index}
+			told++
+			for _, n := range w.told["li"] {
+				if due := n.Due(); due == 0 || due > now || sent[n.ID] > 0 {
+					continue
+				}
+				sent[n.ID] = max(1, n.Counts[structs.NotifyFailed])
+				if rapid.Bool().Draw(t, "noted") { // else this leader fails before the log has it
+					n.Deliveries[0].NextAt, n.Deliveries[0].Tries = 0, 1
+				}
+			}
+		}
+		counted := map[bool]int{} // at the bell, and elsewhere
+		for _, n := range w.told["li"] {
+			count := max(1, n.Counts[structs.NotifyFailed])
+			if at, was := sent[n.ID]; was && at != count {
+				t.Fatalf("%s was sent with %d, and counts %d", n.ID, at, count)
+			}
+			if n.Bell {
+				counted[true] += count
+			}
+			if len(n.Deliveries) > 0 {
+				counted[false] += count
+			}
+		}
+		if counted[true] != told || counted[false] != told {
+			t.Fatalf("%d happenings; %d at the bell, %d elsewhere", told, counted[true], counted[false])
 		}
 	})
 }

@@ -32,7 +32,7 @@ func KindOf(event *structs.Event, before func() structs.Outcome) string {
 		return structs.NotifyPreempted
 	case "event.alloc.held":
 		return structs.NotifyHeld
-	case "event.alloc.slow", "event.alloc.slow_stays", "event.alloc.evicted":
+	case "event.alloc.slow", "event.alloc.evicted": // event.alloc.slow_stays comes with event.alloc.slow
 		return structs.NotifySlow
 	case "event.node.lost":
 		return structs.NotifyNodes
