@@ -186,17 +186,24 @@ func TestWhatADecisionRestsOnIsComparedInTheLog(t *testing.T) {
 // that would be done; the others say why they have none.
 func changes() map[string]any {
 	return map[string]any{
-		"pools.put":            structs.Pool{Name: "some", Description: "x"},
-		"pools.delete":         nil,
-		"projects.put":         structs.Project{Name: "some", Description: "x"},
-		"projects.archive":     api.ArchiveRequest{},
-		"projects.member":      api.MemberRequest{User: "mei", Role: "user"},
-		"users.put":            structs.User{Name: "mei", DisplayName: "Mei"},
-		"users.state":          api.UserStateRequest{Disabled: true},
-		"users.delete":         nil,
-		"users.password":       api.PasswordRequest{Reset: true},
-		"secrets.set":          api.SecretRequest{Value: structs.SecretBytes("a value of some length")},
-		"secrets.delete":       nil,
+		"pools.put":        structs.Pool{Name: "some", Description: "x"},
+		"pools.delete":     nil,
+		"projects.put":     structs.Project{Name: "some", Description: "x"},
+		"projects.archive": api.ArchiveRequest{},
+		"projects.member":  api.MemberRequest{User: "mei", Role: "user"},
+		"users.put":        structs.User{Name: "mei", DisplayName: "Mei"},
+		"users.state":      api.UserStateRequest{Disabled: true},
+		"users.delete":     nil,
+		"users.password":   api.PasswordRequest{Reset: true},
+		"secrets.set":      api.SecretRequest{Value: structs.SecretBytes("a value of some length")},
+		"secrets.delete":   nil,
+
+		"service_accounts.put":    api.ServiceAccountRequest{Description: "x"},
+		"service_accounts.state":  api.ServiceAccountStateRequest{Disabled: true},
+		"service_accounts.token":  api.ServiceTokenRequest{},
+		"service_accounts.revoke": api.ServiceRevokeRequest{All: true},
+		"service_accounts.delete": nil,
+
 		"notify.put":           api.NotifyRequest{On: []structs.NotifyRule{{Kind: structs.NotifyFailed, Channels: []string{structs.ChannelBell}}}},
 		"notifications.seen":   api.NotificationsSeen{Through: 1},
 		"settings.put":         api.SettingsRequest{NoSharing: new(bool)},
@@ -262,6 +269,9 @@ func TestRevokedTokenChangesNothing(t *testing.T) {
 	if _, err := w.admin.PutUser(t.Context(), &structs.User{Name: "mei"}); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := w.admin.PutServiceAccount(t.Context(), api.ServiceAccount{Name: "ci"}, api.ServiceAccountRequest{}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := w.admin.SetSecret(t.Context(), "wandb", false, []byte("a value of some length")); err != nil {
 		t.Fatal(err)
 	}
@@ -296,6 +306,8 @@ func TestRevokedTokenChangesNothing(t *testing.T) {
 			id = "mei"
 		case strings.HasPrefix(route.Name, "secrets."):
 			id = "wandb"
+		case strings.HasPrefix(route.Name, "service_accounts."):
+			id = "ci"
 		case strings.HasPrefix(route.Name, "pools."), strings.HasPrefix(route.Name, "projects."):
 			id = "some"
 		}

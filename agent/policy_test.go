@@ -96,6 +96,8 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.tokens["guest"], w.tokens["board"] = guest.Secret, board.Secret
+	_, program := w.serviceAccount(t, w.admin.WithToken(w.tokens["project-admin"]), "robot", "project-admin", api.ServiceTokenRequest{})
+	w.tokens["service"], w.ids["service"] = program.Secret, program.Token.ID
 	return w
 }
 
@@ -124,6 +126,11 @@ func (w *world) subjects(t *testing.T, route api.Route) map[string]string {
 			}
 		}
 		return names
+	case api.FromService:
+		if _, err := w.admin.WithToken(w.tokens["project-admin"]).PutServiceAccount(t.Context(), api.ServiceAccount{Name: "ci"}, api.ServiceAccountRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		return map[string]string{"project's": "ci", "project's new": "fresh", "cluster's": "ci?cluster=true", "cluster's new": "fresh?cluster=true"}
 	case api.FromBody, api.FromProject:
 		return map[string]string{"own project": "one", "other project": "two"}
 	}
@@ -137,7 +144,11 @@ func (w *world) subjects(t *testing.T, route api.Route) map[string]string {
 // body is refused, or what it names does not exist.
 func (w *world) probe(t *testing.T, route api.Route, id, token string) int {
 	t.Helper()
+	id, query, asked := strings.Cut(id, "?")
 	path := strings.ReplaceAll(route.Pattern, "{id}", id)
+	if asked {
+		path += "?" + query
+	}
 	var body io.Reader
 	header := http.Header{}
 	switch {
@@ -223,11 +234,12 @@ func (s *shortStream) Flush() {
 // golden is the permission matrix as it really is, for people to review.
 func TestAuthorisationOfEveryRoute(t *testing.T) {
 	w := newWorld(t)
-	roles := []string{"", "viewer", "user", "project-admin", "operator", "admin", "guest", "board"}
+	roles := []string{"", "viewer", "user", "project-admin", "operator", "admin", "service", "guest", "board"}
 	harmful := map[string]bool{ // allowed, they would end what the next rows need
 		"jobs.stop": true, "jobs.pause": true, "jobs.continue": true, "jobs.finish": true, "jobs.delete": true, "nodes.drain": true, "nodes.cordon": true, "nodes.remove": true, "tokens.delete": true,
 		"operator.raft_remove_peer": true, "operator.raft_add_peer": true, "jobs.priority": true,
 		"secrets.set": true, "secrets.delete": true,
+		"service_accounts.put": true, "service_accounts.state": true, "service_accounts.token": true, "service_accounts.revoke": true, "service_accounts.delete": true,
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "%-28s %-16s", "route", "object")

@@ -64,7 +64,7 @@ func TestAStrangerFindsNothingOfAJob(t *testing.T) {
 			t.Errorf("the owner does not find %q: the test asks for the wrong things", secret)
 		}
 	}
-	for _, role := range []string{"viewer", "user", "project-admin", "guest", "mate"} {
+	for _, role := range []string{"viewer", "user", "project-admin", "service", "guest", "mate"} {
 		for _, request := range stranger(names, query, w.tokens[role]) {
 			answer := w.answer(t, request)
 			told := answer.Body.String()

@@ -97,6 +97,7 @@ func verbs() []verb {
 	all = append(all, settingsVerbs()...)
 	all = append(all, userVerbs()...)
 	all = append(all, loginVerbs()...)
+	all = append(all, serviceAccountVerbs()...)
 	all = append(all, secretVerbs()...)
 	all = append(all, notifyVerbs()...)
 	all = append(all, tokenVerbs()...)

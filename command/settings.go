@@ -13,6 +13,7 @@ func settingsVerbs() []verb {
 	return []verb{
 		{path: "operator ceilings", setup: operatorCeilings},
 		{path: "operator sharing", args: "[on|off]", setup: operatorSharing},
+		{path: "operator service-tokens", args: "[SPAN]", setup: operatorServiceTokens},
 	}
 }
 
@@ -103,6 +104,7 @@ func (env *Env) printSettings(known *api.SettingsAnswer) {
 		sharing = env.text("cli.sharing.off", "by", safe(of.SharingBy), "at", when(of.SharingAt))
 	}
 	row("cli.col.sharing", sharing)
+	row("cli.col.service_tokens", "≤ "+structs.FormatDuration(structs.Duration(of.ServiceTokenMax())))
 	env.ceilingsRows(row, &of.Ceilings)
 	if of.CeilingsBy != "" {
 		row("cli.col.bounds_set", fmt.Sprintf("%s, %s", when(of.CeilingsAt), safe(of.CeilingsBy)))
@@ -150,6 +152,37 @@ func operatorSharing(set *flag.FlagSet) func(*Env, []string) error {
 		if word != "" {
 			off := word == "off"
 			if _, err := client.PutSettings(env.Context, api.SettingsRequest{NoSharing: &off}); err != nil {
+				return err
+			}
+		}
+		known, err := client.Settings(env.Context, "")
+		if err != nil {
+			return err
+		}
+		return env.show(output, known, func() { env.printSettings(known) })
+	}
+}
+
+// operatorServiceTokens shows how long new tokens of service accounts live at most, or
+// changes that.
+func operatorServiceTokens(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	return func(env *Env, args []string) error {
+		word, err := atMostOne(args)
+		if err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		if word != "" {
+			most, err := spanOrNone(word)
+			if err != nil {
+				return usagef("cli.bad_span", "flag", "SPAN", "value", safe(word))
+			}
+			if _, err := client.PutSettings(env.Context, api.SettingsRequest{ServiceTokenTTL: &most}); err != nil {
 				return err
 			}
 		}

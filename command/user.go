@@ -39,6 +39,9 @@ func (env *Env) printSelf(self *api.Self) {
 	if self.User != nil && self.User.DisplayName != "" {
 		fields.row(env.text("cli.col.display_name"), safe(self.User.DisplayName))
 	}
+	if self.Service != nil && self.Service.Description != "" {
+		fields.row(env.text("cli.col.description"), safe(self.Service.Description))
+	}
 	fields.row(env.text("cli.col.project"), safe(self.Project))
 	fields.row(env.text("cli.col.role"), env.roleText(self.Role))
 	if self.Cluster != "" && self.Cluster != self.Role {
@@ -302,19 +305,8 @@ func userDisable(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		state := api.UserStateRequest{Disabled: true, To: *to}
-		switch *jobs {
-		case "":
-		case "run-on":
-			state.Jobs = structs.JobsRunOn
-		case "stop":
-			state.Jobs = structs.JobsStop
-		case "hand-over":
-			state.Jobs = structs.JobsHandOver
-		default:
-			return usagef("cli.user.bad_jobs", "value", safe(*jobs))
-		}
-		if *to != "" && *jobs == "" {
-			state.Jobs = structs.JobsHandOver
+		if state.Jobs, err = whatBecomes(*jobs, *to); err != nil {
+			return err
 		}
 		client, err := env.connect(connection)
 		if err != nil {
@@ -334,6 +326,25 @@ func userDisable(set *flag.FlagSet) func(*Env, []string) error {
 		fmt.Fprintln(env.Stdout, env.text("cli.user.disable_done", "user", safe(name)))
 		return nil
 	}
+}
+
+// whatBecomes reads what becomes of the live jobs of an account, "" where nothing was
+// said; whoever is named to get them gets them.
+func whatBecomes(jobs, to string) (string, error) {
+	switch jobs {
+	case "":
+		if to != "" {
+			return structs.JobsHandOver, nil
+		}
+		return "", nil
+	case "run-on":
+		return structs.JobsRunOn, nil
+	case "stop":
+		return structs.JobsStop, nil
+	case "hand-over":
+		return structs.JobsHandOver, nil
+	}
+	return "", usagef("cli.user.bad_jobs", "value", safe(jobs))
 }
 
 func userEnable(set *flag.FlagSet) func(*Env, []string) error {

@@ -62,8 +62,9 @@ func (c *core) awaitEnd(ctx context.Context, caller *front.Caller) error {
 		case standing.Principal != caller.Principal:
 			return structs.NewError(structs.CodeUnauthorized, "agent.rights_changed")
 		}
-		var user, project <-chan struct{} // never closed for programs
+		var user, service, project <-chan struct{} // never closed for programs
 		if token.User != "" {
+			service = snapshot.WatchServiceAccount(token.User)
 			user, project = snapshot.WatchUser(token.User), snapshot.WatchProject(caller.Standing.Project)
 		}
 		select {
@@ -75,6 +76,7 @@ func (c *core) awaitEnd(ctx context.Context, caller *front.Caller) error {
 			return revoked
 		case <-snapshot.WatchToken(token.ID):
 		case <-user:
+		case <-service:
 		case <-project:
 		case <-snapshot.WatchSettings():
 		}

@@ -41,6 +41,10 @@ func (f finders) secret() front.Finder[*structs.Secret] {
 	return found(f.core, api.FromSecret, locateSecret)
 }
 
+func (f finders) service() front.Finder[*structs.ServiceAccount] {
+	return found(f.core, api.FromService, locateService)
+}
+
 // caller finds the caller's own token, nil for one without.
 func (finders) caller() front.Finder[*structs.Token] {
 	return front.Finder[*structs.Token]{From: api.FromCaller, Find: func(r *front.Request) (*structs.Token, auth.Object, error) {

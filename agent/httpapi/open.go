@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"io"
 	"time"
 
@@ -62,6 +63,10 @@ func New(c Config) *front.Front {
 	site.metrics.registry.MustRegister(c.Collectors...)
 	c.Door.Callers, c.Door.Observer = &callers{replica: c.Replica, store: c.Store, now: c.Now}, site.metrics
 	c.Door.Signer = &doorSigner{login: site.login, leads: c.Leads, leader: c.Leader, agents: front.ToServers(c.Identity, c.Now)}
+	c.Door.Used = newTokenUses(c.Now, c.Door.Log, func(ctx context.Context, uses structs.TokensUsed) error {
+		_, _, err := c.Replica.SubmitGuarded(ctx, structs.Guard{}, structs.CommandTokensUsed, "", uses)
+		return err
+	}).note
 	f := front.New(c.Door)
 	c.KeepSessions(f.SignIns())
 	toLeader := front.NewProxy(c.Door.Log, c.Identity, c.Now, func() []string {
@@ -113,6 +118,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		notify:      notifyHandlers{core: all, vault: c.Vault, members: c.Members, tell: c.Tell, rand: c.Rand},
 		tokens:      tokenHandlers{core: all, setup: c.Replica, rand: c.Rand, done: c.Authority.SetupDone, login: login},
 		shares:      shareHandlers{core: all, rand: c.Rand},
+		services:    &serviceAccountHandlers{core: all, rand: c.Rand},
 		joinTokens:  joinTokenHandlers{core: all, rand: c.Rand, addr: c.Addr, ca: func() string { return c.Keys.CurrentKey(structs.KeyCA) }},
 		joins:       joinHandlers{core: all, joins: c.Replica, members: c.Members, authority: c.Authority, lapseGrace: c.LapseGrace},
 		servers:     serverHandlers{core: all, members: c.Members, servers: c.Servers},

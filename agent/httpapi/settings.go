@@ -30,7 +30,7 @@ func (h *settingsHandlers) read(r *front.Request) (*api.SettingsAnswer, error) {
 // put changes what the request names. The decision rests on the record that the rest is
 // taken from, so that nobody's change is lost.
 func (h *settingsHandlers) put(r *front.Request, body *api.SettingsRequest) (*api.Changed, error) {
-	if body.NoSharing == nil && body.Ceilings == nil {
+	if body.NoSharing == nil && body.Ceilings == nil && body.ServiceTokenTTL == nil {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.settings_empty")
 	}
 	var next structs.Settings
@@ -43,6 +43,9 @@ func (h *settingsHandlers) put(r *front.Request, body *api.SettingsRequest) (*ap
 	}
 	if body.Ceilings != nil {
 		next.Ceilings = *body.Ceilings
+	}
+	if body.ServiceTokenTTL != nil {
+		next.ServiceTokenTTL = *body.ServiceTokenTTL
 	}
 	if err := invalid("agent.settings_invalid", next.Validate()); err != nil {
 		return nil, err

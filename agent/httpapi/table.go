@@ -29,6 +29,7 @@ type endpoints struct {
 	notify      notifyHandlers
 	tokens      tokenHandlers
 	shares      shareHandlers
+	services    *serviceAccountHandlers
 	joinTokens  joinTokenHandlers
 	settings    settingsHandlers
 	joins       joinHandlers
@@ -47,7 +48,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	t := front.NewTable()
 	leader := t.Through(onLeader)
 	jobs, allocs, nodes := front.About(t, e.find.job()), front.About(t, e.find.allocation()), front.About(t, e.find.node())
-	secrets := front.About(t, e.find.secret())
+	secrets, services := front.About(t, e.find.secret()), front.About(t, e.find.service())
 	tokens, caller, users := front.About(t, e.find.token()), front.About(t, e.find.caller()), front.About(t, e.find.user())
 	front.Read(t, api.JobsList, e.jobs.list)
 	front.WriteOf(jobs, api.JobsShare, e.shares.job)
@@ -114,6 +115,13 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.Read(t, api.SecretsList, e.secrets.list)
 	front.WriteOf(secrets, api.SecretsSet, e.secrets.set)
 	front.ReadOf(secrets, api.SecretsDelete, e.secrets.delete)
+	front.Read(t, api.ServiceAccountsList, e.services.list)
+	front.ReadOf(services, api.ServiceAccountsRead, e.services.read)
+	front.WriteOf(services, api.ServiceAccountsPut, e.services.put)
+	front.WriteOf(services, api.ServiceAccountsState, e.services.setState)
+	front.WriteOf(services, api.ServiceAccountsToken, e.services.token)
+	front.WriteOf(services, api.ServiceAccountsRevoke, e.services.revoke)
+	front.ReadOf(services, api.ServiceAccountsDelete, e.services.delete)
 	front.ReadOf(caller, api.NotifyRead, e.notify.read)
 	front.WriteOf(caller, api.NotifyPut, e.notify.put)
 	front.WriteOf(caller, api.NotifyChannelPut, e.notify.putChannel)

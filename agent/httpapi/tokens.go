@@ -111,6 +111,8 @@ func checkTokenRequest(body *api.TokenRequest) error {
 		return structs.NewError(structs.CodeInvalid, "agent.ttl", "ttl", body.TTL)
 	case !structs.PlainText(body.Name, labelLengthMax):
 		return structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", "name", "max", labelLengthMax)
+	case structs.IsServiceAccount(body.User): // it would speak for nobody
+		return structs.NewError(structs.CodeInvalid, "agent.token_service", "user", body.User)
 	case !structs.PlainText(body.User, userLengthMax):
 		return structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", "user", "max", userLengthMax)
 	}

@@ -68,8 +68,9 @@ func (h *userHandlers) setState(r *front.Request, user *structs.User, body *api.
 		return nil, structs.NewError(structs.CodeConflict, "agent.user_own_state")
 	case !body.Disabled && body.Jobs != "":
 		return nil, structs.NewError(structs.CodeInvalid, "agent.user_jobs_kept")
-	case (body.To != "") != (body.Jobs == structs.JobsHandOver):
-		return nil, structs.NewError(structs.CodeInvalid, "agent.user_heir")
+	}
+	if err := checkHeir(body.Jobs, body.To); err != nil {
+		return nil, err
 	}
 	return h.change(r, structs.CommandUserState, structs.UserState{Name: user.Name, Disabled: body.Disabled, Jobs: body.Jobs, To: body.To})
 }
@@ -97,7 +98,13 @@ func (h *userHandlers) self(r *front.Request, token *structs.Token) (*api.Self, 
 	if principal.Kind != auth.KindUser {
 		return &self, nil
 	}
-	self.User = snapshot.User(token.User)
+	self.User, self.Service = snapshot.User(token.User), snapshot.ServiceAccount(token.User)
+	if self.Service != nil { // of its one project, or of none
+		if principal.Project != "" {
+			self.Memberships = append(self.Memberships, structs.Membership{Project: principal.Project, Role: string(principal.Role)})
+		}
+		return &self, nil
+	}
 	self.Memberships = slices.DeleteFunc(h.memberships(snapshot, token), func(m structs.Membership) bool {
 		return m.Project != self.Project && snapshot.Project(m.Project).Gone()
 	})

@@ -62,6 +62,7 @@ const (
 	ObjectJoinToken ObjectKind = "join-token"
 	ObjectUser      ObjectKind = "user"
 	ObjectSecret    ObjectKind = "secret"
+	ObjectService   ObjectKind = "service-account"
 )
 
 // Source says where the object of a request is found, and so whose project
@@ -79,6 +80,7 @@ const (
 	FromToken      Source = "token"      // the token named by {id}
 	FromUser       Source = "user"       // the account named by {id}, whether or not it is there
 	FromSecret     Source = "secret"     // the secret named by {id}, whether or not it is there
+	FromService    Source = "service"    // the service account named by {id}, whether or not it is there
 	FromCaller     Source = "caller"     // the caller's own token
 )
 
@@ -139,6 +141,7 @@ func Routes() []Route {
 	routes = append(routes, userRoutes()...)
 	routes = append(routes, loginRoutes()...)
 	routes = append(routes, secretRoutes()...)
+	routes = append(routes, serviceAccountRoutes()...)
 	routes = append(routes, notifyRoutes()...)
 	routes = append(routes, settingsRoutes()...)
 	routes = append(routes, tokenRoutes()...)

@@ -20,6 +20,9 @@ type SettingsAnswer struct {
 type SettingsRequest struct {
 	NoSharing *bool                 `json:"no_sharing,omitempty"`
 	Ceilings  *structs.PoolCeilings `json:"ceilings,omitempty"` // all of them
+	// ServiceTokenTTL is the longest that a new token of a service account lives; 0: the
+	// 90 days that are built in.
+	ServiceTokenTTL *structs.Duration `json:"service_token_ttl,omitempty"`
 }
 
 // The endpoints of what is set for the whole cluster.
@@ -31,7 +34,7 @@ var (
 	})
 	SettingsPut = endpoint[SettingsRequest, Changed](Route{
 		Name: "settings.put", Method: http.MethodPut, Pattern: "/v1/settings", Verb: VerbCeilings, Kind: ObjectCluster, From: FromKind,
-		Summary: "Set ceilings of all jobs, and whether owners may share theirs with their projects",
+		Summary: "Set ceilings of all jobs, whether owners may share theirs with their projects, and how long tokens of service accounts live",
 	})
 )
 

@@ -36,13 +36,14 @@ type MemberRequest struct {
 
 // Self is who asks, and as what.
 type Self struct {
-	Token       structs.Token        `json:"token"`
-	User        *structs.User        `json:"user,omitempty"`    // nil: the token's user has no account
-	Name        string               `json:"name"`              // that jobs and the record of changes carry
-	Project     string               `json:"project"`           // that the request acts in
-	Role        string               `json:"role"`              // there
-	Cluster     string               `json:"cluster,omitempty"` // operator | admin, in the whole cluster
-	Memberships []structs.Membership `json:"memberships"`       // that a request may act in, by name; an archived one only where this one does
+	Token       structs.Token           `json:"token"`
+	User        *structs.User           `json:"user,omitempty"`    // nil: the token's user has no account
+	Service     *structs.ServiceAccount `json:"service,omitempty"` // of a service account
+	Name        string                  `json:"name"`              // that jobs and the record of changes carry
+	Project     string                  `json:"project"`           // that the request acts in
+	Role        string                  `json:"role"`              // there
+	Cluster     string                  `json:"cluster,omitempty"` // operator | admin, in the whole cluster
+	Memberships []structs.Membership    `json:"memberships"`       // that a request may act in, by name; an archived one only where this one does
 }
 
 // The endpoints of user routes.

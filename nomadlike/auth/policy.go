@@ -169,6 +169,10 @@ var rules = [...]rule{
 	{ObjectJoinToken, VerbWrite, no, no, no, no, no, global, no, no, no, no, no},
 	{ObjectJoinToken, VerbDelete, no, no, no, no, no, global, no, no, no, no, no},
 
+	{ObjectService, VerbList, no, listed, listed, listed, every, every, no, no, no, no, no},
+	{ObjectService, VerbRead, no, proj, proj, proj, every, every, no, no, no, no, no}, // its tokens are for those who may write it
+	{ObjectService, VerbWrite, no, no, no, proj, no, every, no, no, no, no, no},
+
 	{ObjectUser, VerbList, no, no, no, no, global, global, no, no, no, no, no},
 	{ObjectUser, VerbRead, no, own, own, own, global, global, no, no, no, no, no},
 	{ObjectUser, VerbProfile, no, own, own, own, own, global, no, no, no, no, no},
@@ -197,6 +201,9 @@ func Allowed(p Principal, verb Verb, object Object) Decision {
 	if !ok {
 		return Decision{Hide: object.Kind.inProject(), Reason: ReasonUnknown}
 	}
+	if p.Service && !programMay(object.Kind, verb) {
+		return Decision{Hide: hides(p, relate(p, object), object), Reason: ReasonPerson}
+	}
 	granted := found.grantFor(p)
 	relation := relate(p, object)
 	if granted&relation != 0 {
@@ -206,6 +213,20 @@ func Allowed(p Principal, verb Verb, object Object) Decision {
 		return Decision{Reason: ReasonLogin}
 	}
 	return Decision{Hide: hides(p, relation, object), Reason: reasonFor(p, granted, relation)}
+}
+
+// programMay reports whether a service account may do something at all: what makes
+// another way in, or lets somebody in, is for people.
+func programMay(kind ObjectKind, verb Verb) bool {
+	switch kind {
+	case ObjectToken:
+		return verb != VerbWrite && verb != VerbExtend && verb != VerbNotify
+	case ObjectJoinToken, ObjectUser, ObjectService:
+		return verb == VerbRead || verb == VerbList
+	case ObjectProject:
+		return verb != VerbMembers && verb != VerbWrite
+	}
+	return verb != VerbShare
 }
 
 func ruleFor(kind ObjectKind, verb Verb) (rule, bool) {
@@ -323,7 +344,7 @@ func hides(p Principal, relation grant, object Object) bool {
 
 func reasonFor(p Principal, granted, relation grant) Reason {
 	switch {
-	case granted == no:
+	case granted == no, relation == relGlobal && granted&relPrivate != 0: // of the cluster, by a role in a project
 		return ReasonRole
 	case relation == relForeign && p.Kind == KindUser:
 		return ReasonProject

@@ -38,6 +38,7 @@ func callers() []struct {
 		{"operator", user(RoleOperator)},
 		{"admin", user(RoleAdmin)},
 		{"both", Principal{Kind: KindUser, ID: "li", Role: RoleUser, Project: "vision", Cluster: RoleOperator}},
+		{"service", Principal{Kind: KindUser, ID: "li", Role: RoleProjectAdmin, Project: "vision", Service: true}},
 		{"node", Principal{Kind: KindNode, ID: "n1"}},
 		{"server", Principal{Kind: KindServer, ID: "s1"}},
 		{"alloc", Principal{Kind: KindAlloc, ID: "j1", Project: "vision", Attempt: 2}},
@@ -167,6 +168,8 @@ func TestRefusesMalformedPrincipals(t *testing.T) {
 		"guest without a project":       {Kind: KindGuest, ID: "j1"},
 		"guest with a role":             {Kind: KindGuest, ID: "j1", Project: "vision", Role: RoleAdmin},
 		"board of a project":            {Kind: KindBoard, ID: "t1", Project: "vision"},
+		"service account of two roles":  {Kind: KindUser, ID: "service+a+b", Role: RoleUser, Project: "vision", Cluster: RoleOperator, Service: true},
+		"a node that is one":            {Kind: KindNode, ID: "n1", Service: true},
 		"a kind that nobody introduced": {Kind: "god", ID: "x"},
 	}
 	for name, p := range cases {
@@ -178,6 +181,31 @@ func TestRefusesMalformedPrincipals(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A service account makes no other way in and lets nobody in, whatever role it has; all
+// else it may as a person of the role.
+func TestServiceAccountsLetNobodyIn(t *testing.T) {
+	for _, role := range []UserRole{RoleViewer, RoleUser, RoleProjectAdmin, RoleOperator, RoleAdmin} {
+		person := Principal{Kind: KindUser, ID: "li", Role: role, Project: "vision"}
+		if role.clusterWide() {
+			person.Project = ""
+		}
+		program := person
+		program.Service = true
+		for _, r := range rules {
+			changes := r.verb != VerbRead && r.verb != VerbList
+			in := r.verb == VerbShare || r.verb == VerbMembers || r.kind == ObjectProject && r.verb == VerbWrite ||
+				(r.kind == ObjectUser || r.kind == ObjectService || r.kind == ObjectJoinToken) && changes ||
+				r.kind == ObjectToken && changes && r.verb != VerbDelete && r.verb != VerbSelf
+			for _, object := range situations(r.kind) {
+				want := Allowed(person, r.verb, object).Allow && !in
+				if got := Allowed(program, r.verb, object); got.Allow != want {
+					t.Errorf("service account as %s: %s %s %+v: %+v, want %v", role, r.verb, r.kind, object, got, want)
+				}
+			}
+		}
 	}
 }
 
@@ -242,9 +270,10 @@ func TestNeverAcrossProjects(t *testing.T) {
 			Kind: KindUser, ID: rapid.SampledFrom([]string{"li", "wang"}).Draw(t, "id"),
 			Role:    rapid.SampledFrom([]UserRole{RoleViewer, RoleUser, RoleProjectAdmin}).Draw(t, "role"),
 			Project: "vision",
+			Service: rapid.Bool().Draw(t, "service"),
 		}
 		object := Object{
-			Kind:    rapid.SampledFrom([]ObjectKind{ObjectJob, ObjectData, ObjectSecret, ObjectProject}).Draw(t, "kind"),
+			Kind:    rapid.SampledFrom([]ObjectKind{ObjectJob, ObjectData, ObjectSecret, ObjectProject, ObjectService}).Draw(t, "kind"),
 			Project: rapid.SampledFrom([]string{"speech", "Vision", "vision2", "visio"}).Draw(t, "project"),
 			Owner:   rapid.SampledFrom([]string{"li", "wang", ""}).Draw(t, "owner"),
 			Access:  rapid.SampledFrom([]Access{AccessReadWrite, AccessReadOnly, AccessNone, ""}).Draw(t, "access"),

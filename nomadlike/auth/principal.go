@@ -51,16 +51,22 @@ type Principal struct {
 	// Unshared, of users of one project: what its members allow each other does not
 	// count, because an administrator said so.
 	Unshared bool `json:"unshared,omitempty"`
+	// Service, of users: a service account, which makes neither tokens nor accounts and
+	// decides about nobody's membership, whatever its role.
+	Service bool `json:"service,omitempty"`
 }
 
 // wellFormed refuses principals with missing or contradicting parts, which
 // must never be read as "anything".
 func (p Principal) wellFormed() bool {
+	if p.Service && p.Kind != KindUser {
+		return false
+	}
 	switch p.Kind {
 	case KindAnonymous:
 		return p == Principal{}
 	case KindUser:
-		both := p.Cluster == "" || p.Cluster.clusterWide() && p.Project != ""
+		both := p.Cluster == "" || p.Cluster.clusterWide() && p.Project != "" && !p.Service
 		return p.ID != "" && p.Role.Valid() && p.Role.clusterWide() == (p.Project == "") && both && p.Attempt == 0
 	case KindGuest:
 		return p.ID != "" && p.Role == "" && p.Cluster == "" && p.Project != "" && p.Attempt == 0
@@ -90,12 +96,13 @@ const (
 	ObjectToken     ObjectKind = "token"
 	ObjectJoinToken ObjectKind = "join-token"
 	ObjectUser      ObjectKind = "user"
+	ObjectService   ObjectKind = "service-account" // of a project, or of the cluster
 )
 
 // inProject reports whether objects of this kind belong to a project.
 func (k ObjectKind) inProject() bool {
 	switch k {
-	case ObjectJob, ObjectData, ObjectSecret, ObjectProject:
+	case ObjectJob, ObjectData, ObjectSecret, ObjectProject, ObjectService:
 		return true
 	}
 	return false
@@ -146,6 +153,7 @@ const (
 	ReasonRole      Reason = "role"       // the caller's role never may
 	ReasonScope     Reason = "scope"      // not the node's or allocation's own
 	ReasonAttempt   Reason = "attempt"    // the allocation's attempt is not the current one
+	ReasonPerson    Reason = "person"     // no service account may, whatever its role
 	ReasonUnknown   Reason = "unknown"    // no rule knows this verb on this kind
 )
 

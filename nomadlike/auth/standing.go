@@ -18,6 +18,9 @@ type Accounts interface {
 	Project(name string) *structs.Project
 	// Settings returns what is set for the whole cluster, nil before anything was.
 	Settings() *structs.Settings
+	// ServiceAccount returns a service account by what it is called where names of users
+	// stand, nil when there is none.
+	ServiceAccount(id string) *structs.ServiceAccount
 	// ProjectsOf iterates the projects that list a user, by name.
 	ProjectsOf(user string) iter.Seq[*structs.Project]
 }
@@ -36,8 +39,9 @@ type Standing struct {
 //
 // A token grants what its record says and no more than its user may: of an account,
 // what the account's role and the project's lists give; of a name without an
-// account, what the token says, where the project lists nobody or lists the name. A
-// token without a user is a program's, and stands for itself.
+// account, what the token says, where the project lists nobody or lists the name; of a
+// service account, what that may in its project. A token without a user is a program's,
+// and stands for itself.
 func Stand(accounts Accounts, token *structs.Token, named string, now time.Time) (Standing, *structs.Error) {
 	s, refusal := stand(accounts, token, named, now)
 	if refusal == nil {
@@ -78,6 +82,9 @@ func stand(accounts Accounts, token *structs.Token, named string, now time.Time)
 		return Standing{}, structs.NewError(structs.CodeForbidden, "auth.token_project", "project", named, "own", token.Project)
 	}
 	s := Standing{Principal: principal, Project: cmp.Or(named, token.Project), Named: named != ""}
+	if structs.IsServiceAccount(token.User) {
+		return s.ofService(accounts, token)
+	}
 	user := accounts.User(token.User)
 	if user == nil {
 		return s.withoutAccount(accounts, token)
@@ -145,6 +152,23 @@ func (s Standing) ofAccount(accounts Accounts, token *structs.Token, user *struc
 	return s, nil
 }
 
+// ofService is the standing of a token of a service account: what the account has,
+// where it belongs. The name is kept for service accounts: whatever else a token of it
+// says, it speaks for nobody.
+func (s Standing) ofService(accounts Accounts, token *structs.Token) (Standing, *structs.Error) {
+	account := accounts.ServiceAccount(token.User)
+	switch {
+	case account == nil, token.Role != structs.RoleAccount, token.Project != account.Project, token.ExpiresAt == 0:
+		return Standing{}, structs.NewError(structs.CodeUnauthorized, "auth.token_invalid")
+	case account.Disabled:
+		return Standing{}, structs.NewError(structs.CodeUnauthorized, "auth.service_disabled", "account", token.User)
+	}
+	s.Rests = append(s.Rests, structs.Rest{Kind: structs.RestService, ID: token.User, Index: account.ModifyIndex})
+	s.Project = cmp.Or(s.Project, structs.DefaultProject)
+	s.Principal = Principal{Kind: KindUser, ID: token.User, Role: UserRole(account.Role), Project: account.Project, Service: true}
+	return s, nil
+}
+
 // lower is the lesser of two roles. RoleAccount bounds nothing.
 func lower(a, b UserRole) UserRole {
 	order := []UserRole{RoleViewer, RoleUser, RoleProjectAdmin, RoleOperator, RoleAdmin, RoleAccount}
@@ -152,6 +176,23 @@ func lower(a, b UserRole) UserRole {
 		return b
 	}
 	return a
+}
+
+// MayGrant reports whether a principal may let another have a role in a project, or in
+// the whole cluster where project is "": it has the role there itself, or a higher one.
+func MayGrant(p Principal, project string, role UserRole) bool {
+	if p.Kind != KindUser || p.Service || !role.Valid() {
+		return false
+	}
+	for _, own := range []UserRole{p.Role, p.Cluster} {
+		switch {
+		case own == RoleAdmin:
+			return true
+		case own.clusterWide() == (project == "") && own != "" && (project == "" || project == p.Project) && lower(own, role) == role:
+			return true
+		}
+	}
+	return false
 }
 
 // Memberships lists the projects that a user belongs to, by name, with the role in

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -15,9 +16,12 @@ import (
 // fakeAccounts are records in memory, projects by name.
 type fakeAccounts struct {
 	users    map[string]*structs.User
+	services map[string]*structs.ServiceAccount
 	projects []*structs.Project
 	settings *structs.Settings
 }
+
+func (f fakeAccounts) ServiceAccount(id string) *structs.ServiceAccount { return f.services[id] }
 
 func (f fakeAccounts) Settings() *structs.Settings { return f.settings }
 
@@ -52,6 +56,12 @@ func group() fakeAccounts {
 			"gone": {Name: "gone", Disabled: true, ModifyIndex: 5},
 			"new":  {Name: "new", ModifyIndex: 6},
 		},
+		services: map[string]*structs.ServiceAccount{
+			"service+vision+ci":  {Name: "ci", Project: "vision", Role: structs.RoleUser, ModifyIndex: 11},
+			"service+open+boss":  {Name: "boss", Project: "open", Role: structs.RoleProjectAdmin, ModifyIndex: 12},
+			"service+vision+off": {Name: "off", Project: "vision", Role: structs.RoleUser, Disabled: true, ModifyIndex: 13},
+			"service+wall":       {Name: "wall", Role: structs.RoleOperator, ModifyIndex: 14},
+		},
 		projects: []*structs.Project{
 			{Name: "open", ModifyIndex: 7},
 			{Name: "speech", Members: []string{"li", "mei"}, Admins: []string{"pat"}, ModifyIndex: 8},
@@ -63,6 +73,7 @@ func group() fakeAccounts {
 // TestStanding spells out what each sort of token becomes, where the request names
 // a project and where it does not.
 func TestStanding(t *testing.T) {
+	later := structs.At(testNow.Add(time.Hour))
 	tokens := []structs.Token{
 		{ID: "t", Role: "account", User: "li"},
 		{ID: "t", Role: "account", User: "li", Project: "vision"},
@@ -88,6 +99,15 @@ func TestStanding(t *testing.T) {
 		{ID: "t", Role: "user", User: "eve", Project: "unwritten"},
 		{ID: "t", Role: "user", Project: "speech"},
 		{ID: "t", Role: "admin"},
+		{ID: "t", Role: "account", User: "service+vision+ci", Project: "vision", ExpiresAt: later},
+		{ID: "t", Role: "account", User: "service+vision+ci", Project: "speech", ExpiresAt: later},
+		{ID: "t", Role: "account", User: "service+vision+ci", Project: "vision"},
+		{ID: "t", Role: "project-admin", User: "service+vision+ci", Project: "vision", ExpiresAt: later},
+		{ID: "t", Role: "admin", User: "service+vision+ci", ExpiresAt: later},
+		{ID: "t", Role: "account", User: "service+open+boss", Project: "open", ExpiresAt: later},
+		{ID: "t", Role: "account", User: "service+vision+off", Project: "vision", ExpiresAt: later},
+		{ID: "t", Role: "account", User: "service+vision+gone", Project: "vision", ExpiresAt: later},
+		{ID: "t", Role: "account", User: "service+wall", ExpiresAt: later},
 		{ID: "t", Role: "admin", User: "root"},
 		{ID: "t", Role: "guest", Project: "speech", JobID: "j", User: "li"},
 	}

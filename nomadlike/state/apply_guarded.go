@@ -101,6 +101,10 @@ func (tx *txn) version(kind structs.RestKind, id string) (version uint64, known 
 		if secret, ok := get[*structs.Secret](tx, tableSecrets, secretKey(ref)); ok {
 			version = secret.ModifyIndex
 		}
+	case structs.RestService:
+		if account := tx.serviceAccount(id); account != nil {
+			version = account.ModifyIndex
+		}
 	case structs.RestSettings:
 		version = tx.settings().Version()
 	default:

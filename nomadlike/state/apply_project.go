@@ -131,6 +131,9 @@ func applyProjectDelete(tx *txn, body *structs.ProjectDelete) (structs.ApplyResu
 	if job := tx.anyLive(idKey(project.Name), func(*structs.Job) bool { return true }); job != nil {
 		return refuse(structs.CodeConflict, "state.project_in_use", "project", project.Name, "job", job.Name)
 	}
+	if accounts := tx.serviceAccountsOf(project.Name); len(accounts) > 0 { // whoever takes the name next does not get them
+		return refuse(structs.CodeConflict, "state.project_has_services", "project", project.Name, "account", accounts[0].Name)
+	}
 	tx.remove(tableProjects, idKey(project.Name), project)
 	tx.touch(touchProject, project.Name, 0)
 	tx.reviewAll()

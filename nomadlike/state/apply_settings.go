@@ -32,7 +32,10 @@ func applySettingsPut(tx *txn, body *structs.SettingsPut) (structs.ApplyResult, 
 		next.CeilingsBy, next.CeilingsAt = tx.by, tx.now
 		tx.tell(structs.Event{Topic: topicCluster, ID: "event.cluster.ceilings"}, "by", tx.by)
 	}
-	if !sharing && !ceilings {
+	if next.ServiceTokenTTL != known.ServiceTokenTTL {
+		most := structs.FormatDuration(structs.Duration(next.ServiceTokenMax()))
+		tx.tell(structs.Event{Topic: topicCluster, ID: "event.cluster.service_token_ttl"}, "max", most, "by", tx.by)
+	} else if !sharing && !ceilings {
 		return accepted()
 	}
 	next.ModifyIndex = tx.index()

@@ -58,6 +58,9 @@ func (tx *txn) tokenProblem(token *structs.Token) (there bool, refusal *structs.
 	if user := tx.user(token.User); user != nil && user.Disabled {
 		return false, structs.NewError(structs.CodeConflict, "auth.user_disabled", "user", user.Name)
 	}
+	if refusal := tx.serviceTokenProblem(token); refusal != nil {
+		return false, refusal
+	}
 	if known, ok := get[*structs.Token](tx, tableTokens, idKey(token.ID)); ok {
 		if bytes.Equal(known.Hash, token.Hash) {
 			return true, nil
@@ -78,6 +81,7 @@ func (tx *txn) storeToken(token *structs.Token) *structs.Error {
 	if token.Method != "" {
 		tx.dropSignIns(token.User)
 	}
+	tx.dropServiceTokens(token.User)
 	stored := *token
 	stored.ModifyIndex = tx.index()
 	tx.put(tableTokens, idKey(stored.ID), &stored)

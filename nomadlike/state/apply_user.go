@@ -92,15 +92,20 @@ func applyUserState(tx *txn, body *structs.UserState) (structs.ApplyResult, *str
 	tx.putUser(&user)
 	tx.tell(structs.Event{Topic: topicUser, ID: "event.user.disabled." + cmp.Or(body.Jobs, structs.JobsRunOn)}, "user", user.Name, "to", body.To, "by", tx.by)
 	tx.revokeTokensOf(user.Name)
-	for _, job := range tx.liveJobsOf(user.Name) {
+	tx.endJobsOf(body, structs.NewReason("reason.user_disabled", "user", user.Name, "by", tx.by))
+	return accepted()
+}
+
+// endJobsOf has become of the live jobs of a user what was asked for.
+func (tx *txn) endJobsOf(body *structs.UserState, stopped *structs.Reason) {
+	for _, job := range tx.liveJobsOf(body.Name) {
 		switch body.Jobs {
 		case structs.JobsStop:
-			tx.stopJob(job, structs.NewReason("reason.user_disabled", "user", user.Name, "by", tx.by))
+			tx.stopJob(job, stopped)
 		case structs.JobsHandOver:
 			tx.handOver(job, body.To)
 		}
 	}
-	return accepted()
 }
 
 // heirProblem reports what keeps the jobs of a user from what shall become of them,

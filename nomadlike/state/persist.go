@@ -34,7 +34,8 @@ import (
 //	5  2026-11-27  secrets and the keys that they are sealed with
 //	6  2026-11-27  what people chose to be told, and their messages
 //	7  2026-11-27  settings of the whole cluster
-const formatVersion = 7
+//	8  2026-11-27  service accounts
+const formatVersion = 8
 
 // formatLeast is the version in which a state is written that has nothing newer.
 const formatLeast = 2
@@ -130,6 +131,7 @@ func dumps() []dump {
 		dumpOf[structs.Notification](tableNotifications, 6),
 		dumpOf[structs.NotifyMark](tableNotifyMark, 6),
 		dumpOf[structs.Settings](tableSettings, 7),
+		dumpOf[structs.ServiceAccount](tableServices, 8),
 	}
 }
 

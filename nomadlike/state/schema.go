@@ -33,6 +33,7 @@ const (
 	tableSecrets     = "secrets"
 	tableSecretKeys  = "secret_keys"
 	tableSettings    = "settings"
+	tableServices    = "service_accounts"
 
 	tableNotify        = "notify"
 	tableNotifications = "notifications"
@@ -319,6 +320,9 @@ func schema() *memdb.DBSchema {
 		}),
 		table(tableSettings, map[string]func(*structs.Settings) []byte{
 			indexID: func(*structs.Settings) []byte { return metaKey() },
+		}),
+		table(tableServices, map[string]func(*structs.ServiceAccount) []byte{
+			indexID: func(a *structs.ServiceAccount) []byte { return nameKey(a.Project, a.Name) },
 		}),
 		table(tableForecasts, map[string]func(*forecastRow) []byte{
 			indexID:      func(r *forecastRow) []byte { return attemptKey(r.JobID, r.Subjob, r.Attempt) },

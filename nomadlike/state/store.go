@@ -197,6 +197,16 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyNotifyStep), true
 	case structs.CommandSettingsPut:
 		return read(applySettingsPut), true
+	case structs.CommandServiceAccountPut:
+		return read(applyServiceAccountPut), true
+	case structs.CommandServiceAccountState:
+		return read(applyServiceAccountState), true
+	case structs.CommandServiceAccountDelete:
+		return read(applyServiceAccountDelete), true
+	case structs.CommandServiceAccountRevoke:
+		return read(applyServiceAccountRevoke), true
+	case structs.CommandTokensUsed:
+		return read(applyTokensUsed), true
 	case structs.CommandJobControl:
 		return read(applyJobControl), true
 	case structs.CommandJobFinish:

@@ -96,6 +96,9 @@ func (w *generator) people() []byte {
 	if w.maybe(30) {
 		return encode(structs.CommandProjectArchive, w.now, &structs.ProjectArchive{Name: w.project(), Archived: w.maybe(2), StopJobs: w.maybe(2)})
 	}
+	if w.maybe(4) {
+		return w.services(name)
+	}
 	switch w.chance.Intn(16) {
 	case 13, 14:
 		hash := sha256.Sum256([]byte{byte(200 + w.chance.Intn(8))})

@@ -62,6 +62,12 @@ const (
 	CommandNotifySet        CommandKind = 54 // admission
 	CommandNotifyStep       CommandKind = 55 // the leader's decisions about notifications, and what became of them
 	CommandSettingsPut      CommandKind = 56 // admission
+
+	CommandServiceAccountPut    CommandKind = 57 // admission
+	CommandServiceAccountState  CommandKind = 58 // admission
+	CommandServiceAccountDelete CommandKind = 59 // admission
+	CommandServiceAccountRevoke CommandKind = 60 // admission
+	CommandTokensUsed           CommandKind = 61 // every server's door, about tokens of service accounts
 )
 
 // Command is one entry of the replicated log. Time, ids and every random

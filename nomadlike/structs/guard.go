@@ -43,10 +43,11 @@ const (
 	RestJob      RestKind = "job" // never changes, but may be deleted
 	RestPool     RestKind = "pool"
 	RestProject  RestKind = "project"
-	RestToken    RestKind = "token"    // another than the caller's own
-	RestUser     RestKind = "user"     // since protocol 22
-	RestSecret   RestKind = "secret"   // since protocol 26; the id is of SecretRef.ID
-	RestSettings RestKind = "settings" // since protocol 31; the id is SettingsID
+	RestToken    RestKind = "token"           // another than the caller's own
+	RestUser     RestKind = "user"            // since protocol 22
+	RestSecret   RestKind = "secret"          // since protocol 26; the id is of SecretRef.ID
+	RestSettings RestKind = "settings"        // since protocol 31; the id is SettingsID
+	RestService  RestKind = "service-account" // since protocol 34; the id is of ServiceAccount.ID
 )
 
 // RestChanged is the id of the refusal of a guard of which a record has changed:

@@ -3,6 +3,7 @@ package structs
 import (
 	"cmp"
 	"strconv"
+	"time"
 )
 
 // Settings is the one record of what administrators set for the whole cluster.
@@ -18,7 +19,19 @@ type Settings struct {
 	CeilingsBy string       `json:"ceilings_by,omitempty"`
 	CeilingsAt UnixNano     `json:"ceilings_at,omitempty"`
 
+	// ServiceTokenTTL is the longest that a new token of a service account lives; 0:
+	// ServiceTokenTTLMax.
+	ServiceTokenTTL Duration `json:"service_token_ttl,omitempty" since:"34"`
+
 	ModifyIndex uint64 `json:"modify_index,omitempty"`
+}
+
+// ServiceTokenMax is how long a new token of a service account lives at most; s may be nil.
+func (s *Settings) ServiceTokenMax() time.Duration {
+	if s == nil || s.ServiceTokenTTL == 0 {
+		return ServiceTokenTTLMax
+	}
+	return s.ServiceTokenTTL.Std()
 }
 
 // SettingsID is the id of the record where a decision rests on it.
@@ -42,6 +55,9 @@ func (s *Settings) Version() uint64 {
 func (s *Settings) Validate() []Problem {
 	v := &validator{}
 	v.ceilings(&s.Ceilings)
+	if ttl := s.ServiceTokenTTL.Std(); ttl != 0 && (ttl < time.Minute || ttl > ServiceTokenTTLBound) {
+		v.add("service_token_ttl", "cluster.service_token_ttl", "", "value", s.ServiceTokenTTL, "max", Duration(ServiceTokenTTLBound))
+	}
 	return v.problems
 }
 

@@ -27,6 +27,10 @@ type Token struct {
 	EndsAt UnixNano `json:"ends_at,omitempty" since:"25"` // up to when ExpiresAt may be put off
 	// Provider is the one that the sign-in went through; "": none, but a password of the account.
 	Provider string `json:"provider,omitempty" since:"28"`
+
+	// Of tokens of service accounts: when it was used last, to the minute, and from where.
+	UsedAt   UnixNano `json:"used_at,omitempty" since:"34"`
+	UsedFrom string   `json:"used_from,omitempty" since:"34"`
 }
 
 // Bounds of what a token says that it is good for.

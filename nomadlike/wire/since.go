@@ -33,8 +33,10 @@ func (e *UnknownFieldError) Error() string {
 // OldestProtocol or one before it.
 func kindSince(kind structs.CommandKind) int {
 	switch {
-	case kind > structs.CommandSettingsPut:
+	case kind > structs.CommandTokensUsed:
 		return ProtocolVersion // whoever adds a kind says here since when
+	case kind >= structs.CommandServiceAccountPut:
+		return ProtocolServices
 	case kind == structs.CommandSettingsPut:
 		return ProtocolSettings
 	case kind >= structs.CommandNotifySet:

@@ -42,7 +42,8 @@ package wire
 //	31  2026-11-27  settings of the whole cluster, and sharing that administrators switch off: command 56, RestSettings, Project.NoSharing, Pool.CeilingsBy, settings in stored states
 //	32  2026-11-27  code travels with jobs: Job.Workdir
 //	33  2026-11-27  servers hear what nodes refuse at their own doors: Server.Refusals
-const ProtocolVersion = 33
+//	34  2026-11-27  service accounts: commands 57 to 61, RestService, Token.UsedAt, Token.UsedFrom, Settings.ServiceTokenTTL, service accounts in stored states
+const ProtocolVersion = 34
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -73,4 +74,5 @@ const (
 	ProtocolProviders    = 28 // CommandSignIn, CommandUserIdentity, User.Identities, Project.Granted, Token.Provider
 	ProtocolSettings     = 31 // CommandSettingsPut, RestSettings, Project.NoSharing, Pool.CeilingsBy
 	ProtocolCode         = 32 // Job.Workdir
+	ProtocolServices     = 34 // CommandServiceAccountPut to CommandTokensUsed, RestService, Token.UsedAt
 )

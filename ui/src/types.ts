@@ -2267,6 +2267,7 @@ export interface Self {
   name: string
   project: string
   role: string
+  service?: ServiceAccount
   token: Token
   user?: User
 }
@@ -2310,6 +2311,57 @@ export interface ServersJoined {
   joined: number
 }
 
+export interface ServiceAccount {
+  create_index?: number
+  created_at?: string
+  created_by?: string
+  description?: string
+  disabled?: boolean
+  disabled_at?: string
+  disabled_by?: string
+  modify_index?: number
+  name: string
+  owner?: string
+  project?: string
+  role: string
+}
+
+export interface ServiceAccountDetail {
+  account: ServiceAccount
+  live: number
+  tokens?: Token[]
+  user: string
+  verbs: string[] | null
+}
+
+export interface ServiceAccountList {
+  accounts: ServiceAccountDetail[] | null
+}
+
+export interface ServiceAccountRequest {
+  description?: string
+  owner?: string
+  role?: string
+}
+
+export interface ServiceAccountStateRequest {
+  disabled?: boolean
+  jobs?: string
+  to?: string
+}
+
+export interface ServiceRevokeRequest {
+  all?: boolean
+  token?: string
+}
+
+export interface ServiceTokenRequest {
+  addresses?: string[]
+  name?: string
+  ttl?: string
+  verbs?: string[]
+}
+
 export interface Session {
   expires_at: string | null
   token: Token
@@ -2343,6 +2395,7 @@ export interface Settings {
   ceilings_by?: string
   modify_index?: number
   no_sharing?: boolean
+  service_token_ttl?: string
   sharing_at?: string
   sharing_by?: string
 }
@@ -2355,6 +2408,7 @@ export interface SettingsAnswer {
 export interface SettingsRequest {
   ceilings?: PoolCeilings
   no_sharing?: boolean
+  service_token_ttl?: string
 }
 
 export interface ShareList {
@@ -2549,6 +2603,8 @@ export interface Token {
   project?: string
   provider?: string
   role: string
+  used_at?: string
+  used_from?: string
   user?: string
   verbs?: string[]
 }

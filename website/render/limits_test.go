@@ -18,7 +18,7 @@ import (
 var between = map[string][]string{
 	"nomadlike/structs": {
 		"DataNamesMax", "NotifyLinesMax", "NotifyLinesSizeMax", "NotifyMadeMax", "NotifyNamesMax", "NotifyProblemMax", "NotifySettledMax", "NotifySpanMax", "DeviceProcessesMax", "DeviceReasonMax", "HistoryGaugesMax", "MetricsAllocsMax", "NodeFaultsMax", "NoteParamMax", "NoteParamsMax",
-		"WorkdirBranchMax", "NodeRefusalsMax", "OnceMax", "PasswordHashMax", "PastCAsMax", "SecretKeysMax", "ProgressCardsMax", "RankHistoryAllocsMax", "SeenMax", "SeenValueMax", "SourceMax", "UnwellServersMax",
+		"WorkdirBranchMax", "NodeRefusalsMax", "OnceMax", "PasswordHashMax", "PastCAsMax", "SecretKeysMax", "ProgressCardsMax", "RankHistoryAllocsMax", "SeenMax", "SeenValueMax", "SourceMax", "UnwellServersMax", "TokenUsesMax",
 	},
 	"nomadlike/state": {
 		"FeaturesMax", "ForecastRevisionsMax", "ForecastsMax", "ForgottenMax", "InventoryMax", "JournalMax", "LedgerHoursMax", "LimitsMax",

@@ -84,6 +84,7 @@ type Front struct {
 	audit    *auditor  // nil: nothing is recorded here
 	remote   bool      // requests are passed on
 	signer   Signer    // nil: nobody signs in with a password here
+	used     func(token *structs.Token, address string)
 	mux      *http.ServeMux
 	entries  map[string]entry // by the route's name
 
@@ -108,6 +109,8 @@ type Config struct {
 	Observer Observer // may be nil
 	Audit    Recorder // of who did what; nil: nothing is recorded
 	Signer   Signer   // nil: nobody signs in with a password
+	// Used is told of each request that a token was good for; nil: nobody is.
+	Used func(token *structs.Token, address string)
 }
 
 // Signer signs people in.
@@ -127,7 +130,7 @@ type Signer interface {
 func New(c Config) *Front {
 	f := &Front{
 		log: c.Log, now: c.Now, callers: c.Callers, hosts: newHostList(c.Hosts), guard: newLimiter(c.Limits, c.Now), sessions: newSessions(c.Now),
-		metrics: c.Observer, audit: newAuditor(c.Audit, c.Now), signer: c.Signer, mux: http.NewServeMux(), bodyPatience: bodyTimeout, bodyStall: bodyStall,
+		metrics: c.Observer, audit: newAuditor(c.Audit, c.Now), signer: c.Signer, used: c.Used, mux: http.NewServeMux(), bodyPatience: bodyTimeout, bodyStall: bodyStall,
 	}
 	f.mux.Handle("/", c.Rest)
 	return f
@@ -354,6 +357,9 @@ func (f *Front) identify(route api.Route, w http.ResponseWriter, r *http.Request
 	release, err := f.guard.enter(who.Token.ID, route)
 	if err != nil {
 		return Caller{}, nothing, err
+	}
+	if f.used != nil {
+		f.used(who.Token, Address(r))
 	}
 	return who, release, nil
 }

@@ -367,6 +367,9 @@ func (f *Front) signIn(r *Request, asked *api.SessionRequest) (*api.Session, err
 	if err := reaches(who.Token, r.Request); err != nil {
 		return nil, err
 	}
+	if who.Principal.Service {
+		return nil, structs.NewError(structs.CodeForbidden, "agent.sign_in_service", "account", who.Principal.ID)
+	}
 	if cookie, err := r.Cookie(sessionCookie); err == nil {
 		f.sessions.finish(cookie.Value)
 	}
