@@ -2,7 +2,7 @@
 // watch it run, read its logs, use a terminal, stop and clone it, read why
 // another one waits; in both languages, light and dark, with axe on every page.
 //
-//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|home|job|cards|maintenance|doors|away|views|rights|people|projects|through|told|vip|guides|measures]
+//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|home|job|cards|maintenance|doors|away|views|rights|people|projects|services|through|told|vip|guides|measures]
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -21,6 +21,7 @@ import { eventToPixel, firstView, large } from './measures.mjs'
 import { people } from './people.mjs'
 import { projects } from './projects.mjs'
 import { through } from './through.mjs'
+import { services } from './services.mjs'
 import { told } from './told.mjs'
 import { rights } from './rights.mjs'
 import { views } from './views.mjs'
@@ -320,6 +321,7 @@ try {
   if (wanted('people')) await people(browser, options.binary, inspect)
   if (wanted('projects')) await projects(browser, options.binary, inspect)
   if (wanted('through')) await through(browser, options.binary, inspect)
+  if (wanted('services')) await services(browser, options.binary, inspect)
   if (wanted('told')) await told(browser, options.binary, inspect)
   if (wanted('vip')) await vip(browser, options.binary, inspect)
   if (wanted('guides')) await guides(browser, options.binary, inspect)

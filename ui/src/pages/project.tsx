@@ -14,6 +14,7 @@ import { Days, zone } from '../parts/days'
 import { errorText, Failed, failing, Loading, useTitle } from '../parts/states'
 import { usersQuery } from '../parts/people'
 import { idleOf, QuotaBars } from '../parts/quotas'
+import { Services } from '../parts/services'
 import { useRights } from '../rights'
 import { useSession } from '../shell'
 import type { MemberRequest, Project, ProjectDetail, ProjectUse, QuotaUse, UserUse } from '../types'
@@ -73,6 +74,7 @@ export function ProjectPage() {
           {detail && <p className="truth">{t('projects.truth', { running: detail.running, queued: detail.queued })}{idleOf(detail.quotas ?? []) > 0 && ' ' + t('projects.truth_idle', { count: idleOf(detail.quotas ?? []) })}</p>}
           {detail && <Used key={name} project={name} quotas={detail.quotas ?? []} />}
           <Members project={name} members={membersOf(project)} mine={asActing || bounds} />
+          {asActing && <Services project={name} may={may('members')} />}
           {project && (
             <section className="card" aria-label={t('projects.rules')}>
               <h2>{t('projects.rules')}</h2>
