@@ -68,6 +68,22 @@ func TestSharingIsSwitchedOff(t *testing.T) {
 	if !mates() {
 		t.Fatal("a job that is shared is not seen")
 	}
+	// What would close is counted: by the word of the owners, as after it is closed.
+	shared := func() [2]api.Shared {
+		known, err := ada.Settings(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, _, err := ada.Project(t.Context(), "one", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return [2]api.Shared{known.Shared, *one.Shared}
+	}
+	open := [2]api.Shared{{ReadOnly: 2, ReadWrite: 1, Live: 3}, {ReadOnly: 2, Live: 2}} // mate and own; other
+	if got := shared(); got != open {
+		t.Errorf("shared: %+v", got)
+	}
 	for _, one := range []struct {
 		name, refusal string
 		change        func(off *bool) error
@@ -93,6 +109,9 @@ func TestSharingIsSwitchedOff(t *testing.T) {
 		}
 		if mates() {
 			t.Errorf("%s: a mate's job is seen", one.name)
+		}
+		if got := shared(); got != open {
+			t.Errorf("%s: would open again: %+v", one.name, got)
 		}
 		if _, _, err := ann.Job(t.Context(), w.own, nil); err != nil {
 			t.Errorf("%s: one's own job: %v", one.name, err)
@@ -158,6 +177,13 @@ func TestCeilingsOfTheCluster(t *testing.T) {
 		if got := strings.Join(said, ", "); got != "time_limit=100h cluster ada, nodes=2 project ada" {
 			t.Errorf("shown: %s", got)
 		}
+	}
+	use, err := ann.SelfUse(t.Context(), api.UseQuery{})
+	if err != nil || use.Pool != structs.PoolDefault || len(use.Effective) != 2 || use.Effective[0] != known.Effective[0] {
+		t.Errorf("one's own use: %+v %v", use, err)
+	}
+	if pool, _, err := ann.Pool(t.Context(), structs.PoolDefault, nil); err != nil || len(pool.Effective) != 2 || pool.Effective[1] != known.Effective[1] {
+		t.Errorf("the pool: %+v %v", pool, err)
 	}
 	made, err := ann.SubmitJob(t.Context(), limited("90h"), "")
 	if err != nil {

@@ -170,6 +170,7 @@ func (env *Env) printPool(p *api.PoolDetail) {
 	row("cli.col.devices_least", countText(pool.Floors.Devices))
 	env.taskDefaultsRows(row, &pool.Defaults.Task)
 	fields.print()
+	env.printCeilings("cli.ceilings.effective", p.Effective)
 }
 
 // ceilingsRows shows the most that a record lets jobs ask for.

@@ -114,11 +114,11 @@ func (env *Env) printSettings(known *api.SettingsAnswer) {
 }
 
 // printCeilings lists the most that jobs may ask for, with whose word that is.
-func (env *Env) printCeilings(heading string, ceilings []structs.Ceiling) {
+func (env *Env) printCeilings(heading string, ceilings []structs.Ceiling, params ...any) {
 	if len(ceilings) == 0 {
 		return
 	}
-	fmt.Fprintf(env.Stdout, "\n%s\n", env.Stdout.paint(colourBold, env.text(heading)))
+	fmt.Fprintf(env.Stdout, "\n%s\n", env.Stdout.paint(colourBold, env.text(heading, params...)))
 	for _, c := range ceilings {
 		fmt.Fprintf(env.Stdout, "  %s\n", env.ceilingText(&c))
 	}

@@ -56,6 +56,7 @@ func (env *Env) printSelfUse(use *api.SelfUse) {
 	fields.row(env.text("cli.col.queued_jobs"), strconv.Itoa(use.Queued))
 	fields.print()
 	env.printQuotas(use.Quotas)
+	env.printCeilings("cli.usage.ceilings", use.Effective, "pool", safe(use.Pool))
 	if len(use.Idle) > 0 {
 		fmt.Fprintln(env.Stdout)
 		table := newTable(env.Stdout, env.text("cli.col.idle_devices"), env.text("cli.col.rank"), env.text("cli.col.node"), env.text("cli.col.idle_since"))

@@ -53,6 +53,7 @@ func (h *poolHandlers) read(r *front.Request) (*api.PoolDetail, error) {
 		return nil, auth.NotFound(auth.ObjectPool, r.ID)
 	}
 	slices.Sort(detail.Members)
+	detail.Effective = structs.EffectiveCeilings(snapshot.Settings(), snapshot.Pool(r.ID), snapshot.Project(r.Caller.Standing.Project))
 	return answer(*detail)
 }
 

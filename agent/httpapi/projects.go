@@ -118,6 +118,8 @@ func (h *projectHandlers) read(r *front.Request) (*api.ProjectDetail, error) {
 	}
 	found := []api.ProjectDetail{projectDetail(snapshot, r.ID)}
 	countLive(snapshot, found)
+	shared := sharedJobs(snapshot, r.ID)
+	found[0].Shared = &shared
 	if err := h.addShares(r, found); err != nil {
 		return nil, err
 	}

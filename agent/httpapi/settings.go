@@ -3,6 +3,7 @@ package httpapi
 import (
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -21,6 +22,7 @@ func (h *settingsHandlers) read(r *front.Request) (*api.SettingsAnswer, error) {
 	snapshot := h.store.Snapshot()
 	settings := snapshot.Settings()
 	out := api.SettingsAnswer{Effective: structs.EffectiveCeilings(settings, snapshot.Pool(pool), snapshot.Project(r.Caller.Standing.Project))}
+	out.Shared = sharedJobs(snapshot, "")
 	if settings != nil {
 		out.Settings = *settings
 	}
@@ -51,4 +53,23 @@ func (h *settingsHandlers) put(r *front.Request, body *api.SettingsRequest) (*ap
 		return nil, err
 	}
 	return h.change(r, structs.CommandSettingsPut, structs.SettingsPut{Settings: next})
+}
+
+// sharedJobs counts the jobs of a project, "" for all, that their owners share.
+func sharedJobs(snapshot *state.Snapshot, project string) api.Shared {
+	var out api.Shared
+	for view := range snapshot.Jobs() {
+		if view.Job.Access == structs.AccessNone || project != "" && view.Job.Project != project {
+			continue
+		}
+		if view.Job.Access == structs.AccessReadWrite {
+			out.ReadWrite++
+		} else {
+			out.ReadOnly++
+		}
+		if !view.Status.State.Terminal() {
+			out.Live++
+		}
+	}
+	return out
 }

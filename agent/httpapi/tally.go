@@ -75,6 +75,12 @@ func (h *tallyHandlers) self(r *front.Request, token *structs.Token) (*api.SelfU
 		User: principal.ID, Project: r.Caller.Standing.Project, Quotas: projectDetail(snapshot, r.Caller.Standing.Project).Quotas,
 		Use: h.overTime(snapshot, tally, starts), Jobs: []api.JobUse{}, Idle: []api.IdleUse{},
 	}
+	project := snapshot.Project(out.Project)
+	if project != nil {
+		out.Pool = project.JobDefaults.Pool
+	}
+	out.Pool = poolOf(out.Pool)
+	out.Effective = structs.EffectiveCeilings(snapshot.Settings(), snapshot.Pool(out.Pool), project)
 	for i, job := range tally.Jobs {
 		if i == api.UseJobsMax {
 			out.More = len(tally.Jobs) - i

@@ -24,6 +24,9 @@ type PoolDetail struct {
 	Models      []DeviceShare `json:"models"`  // the devices by kind and model
 	Queued      int           `json:"queued"`  // subjobs that wait for it: that name it, or name none and could run there
 	Running     int           `json:"running"` // allocations on its nodes
+	// Effective is the most that jobs of the project that the caller acts in may ask for
+	// in it; only when one pool is read.
+	Effective []structs.Ceiling `json:"effective,omitempty"`
 }
 
 // DeviceShare is how many devices of one model there are and are held.
@@ -62,6 +65,7 @@ type ProjectDetail struct {
 	// Effective is the most that its jobs may ask for in any pool, by its own ceilings
 	// and those of the cluster.
 	Effective []structs.Ceiling `json:"effective"`
+	Shared    *Shared           `json:"shared,omitempty"` // only when one project is read
 }
 
 // PoolShare is what a project used of a pool. Hours gone by count in full; Recent

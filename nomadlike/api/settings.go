@@ -13,6 +13,16 @@ import (
 type SettingsAnswer struct {
 	Settings  structs.Settings  `json:"settings"`
 	Effective []structs.Ceiling `json:"effective"` // see structs.EffectiveCeilings
+	Shared    Shared            `json:"shared"`
+}
+
+// Shared counts the jobs with which others of their projects may do something by the word
+// of their owners, ended ones too: what closes when sharing is switched off, and opens
+// when it is switched on again.
+type Shared struct {
+	ReadOnly  int `json:"read_only"`
+	ReadWrite int `json:"read_write"`
+	Live      int `json:"live"` // of both, that have not ended
 }
 
 // SettingsRequest changes what is set for the whole cluster; what is missing stays as it

@@ -80,6 +80,10 @@ type SelfUse struct {
 	Use     UseOverTime `json:"use"`            // in all projects that the caller belongs to
 	Jobs    []JobUse    `json:"jobs"`           // most cards first
 	More    int         `json:"more,omitempty"` // jobs that are left out
+	// Pool is where jobs of the project stand that name none, and Effective the most that
+	// they may ask for there.
+	Pool      string            `json:"pool"`
+	Effective []structs.Ceiling `json:"effective"`
 }
 
 // IdleUse is devices of one rank that have nothing to do.

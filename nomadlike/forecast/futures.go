@@ -138,7 +138,7 @@ func verdictOf(wait *structs.WaitReason) Verdict {
 		return VerdictNever
 	}
 	switch wait.ID {
-	case "scheduler.ceiling_nodes", "scheduler.ceiling_devices":
+	case "scheduler.ceiling_nodes", "scheduler.ceiling_nodes_by", "scheduler.ceiling_devices", "scheduler.ceiling_devices_by":
 		return VerdictNever
 	case "scheduler.nodes_away", "scheduler.no_nodes":
 		return VerdictUnknown

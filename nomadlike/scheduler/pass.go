@@ -475,7 +475,7 @@ func (p *pass) ceiling(l *partitionQueue, sh *shape) *structs.WaitReason {
 		return nil
 	}
 	if most := l.record.Ceilings.Nodes; most > 0 && sh.min > most {
-		return waitFor("scheduler.ceiling_nodes", "pool", l.pool, "nodes", sh.min, "most", most)
+		return overCeiling("scheduler.ceiling_nodes", "scheduler.ceiling_nodes_by", l, "nodes", sh.min, most)
 	}
 	if most := l.record.Ceilings.Devices; most > 0 {
 		fewest := -1
@@ -485,10 +485,19 @@ func (p *pass) ceiling(l *partitionQueue, sh *shape) *structs.WaitReason {
 			}
 		}
 		if fewest > most {
-			return waitFor("scheduler.ceiling_devices", "pool", l.pool, "devices", fewest, "most", most)
+			return overCeiling("scheduler.ceiling_devices", "scheduler.ceiling_devices_by", l, "devices", fewest, most)
 		}
 	}
 	return nil
+}
+
+// overCeiling says that a gang is over a ceiling of its pool, and who set that where it
+// was written down.
+func overCeiling(id, known string, l *partitionQueue, what string, asked, most int) *structs.WaitReason {
+	if by := l.record.CeilingsBy; by != "" {
+		return waitFor(known, "pool", l.pool, what, asked, "most", most, "by", by)
+	}
+	return waitFor(id, "pool", l.pool, what, asked, "most", most)
 }
 
 // sortedEntries orders entries by job and subjob, for lists that people read.

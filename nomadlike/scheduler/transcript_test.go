@@ -396,6 +396,8 @@ func poolFrom(t *testing.T, name string, options map[string]string) *structs.Poo
 			p.Ceilings.Nodes = number(t, value)
 		case "devices":
 			p.Ceilings.Devices = number(t, value)
+		case "by":
+			p.CeilingsBy = value
 		default:
 			t.Fatalf("pool option %s", key)
 		}

@@ -92,17 +92,21 @@ func (p *Pool) Admit(j *Job) (*Job, []Problem) {
 	}
 	v.account(p, j)
 	if p != nil && p.Ceilings.NoCheckpoint && j.Checkpoint != nil {
-		v.add("checkpoint", "pool.no_checkpoint", "pool.no_checkpoint.hint", "pool", p.Name, "by", cmp.Or(p.CeilingsBy, nobody))
+		hint := "pool.no_checkpoint.hint"
+		if p.CeilingsBy == "" { // set before that was written down
+			hint = "pool.no_checkpoint_old.hint"
+		}
+		v.add("checkpoint", "pool.no_checkpoint", hint, "pool", p.Name, "by", cmp.Or(p.CeilingsBy, nobody))
 	}
 	if p != nil && len(j.Placement.Nodes) == 0 {
-		hint := "pool.ceiling.hint"
-		if p.CeilingsBy == "" { // set before that was written down
-			hint = "project.ceiling.hint"
-		}
-		v.underCeilings(&p.Ceilings, admitted, &ceilingTexts{
-			over: "pool.ceiling", overHint: hint, devices: "pool.ceiling_devices", params: []any{"pool", p.Name, "by", cmp.Or(p.CeilingsBy, nobody)},
+		texts := ceilingTexts{
+			over: "pool.ceiling", overHint: "pool.ceiling.hint", devices: "pool.ceiling_devices", params: []any{"pool", p.Name, "by", cmp.Or(p.CeilingsBy, nobody)},
 			all: "pool.ceiling_all", allHint: "pool.ceiling_all.hint", missing: "pool.limit_missing", missingHint: "pool.limit_missing.hint",
-		})
+		}
+		if p.CeilingsBy == "" {
+			texts.overHint, texts.allHint, texts.missingHint = "project.ceiling.hint", "project.ceiling_all.hint", "project.limit_missing.hint"
+		}
+		v.underCeilings(&p.Ceilings, admitted, &texts)
 		v.overFloors(p, admitted)
 	}
 	return admitted, v.problems

@@ -140,6 +140,10 @@ func TestAdmit(t *testing.T) {
 		"many devices":   func(_ *Pool, j *Job) { j.Nodes = 4; j.Resources = append(j.Resources, Resources{SKU: 5}) },
 		"many resumes":   func(_ *Pool, j *Job) { j.Checkpoint.MaxResumes = 6; j.Checkpoint.Grace = Duration(11 * time.Minute) },
 		"no checkpoint":  func(p *Pool, _ *Job) { p.Ceilings.NoCheckpoint = true },
+		"set by ada": func(p *Pool, j *Job) {
+			p.CeilingsBy, p.Ceilings.NoCheckpoint, j.TimeLimit = "ada", true, 0
+			j.Resources[0].Devices = []DeviceRequest{{Kind: "nvidia/gpu", Count: DevicesAll}}
+		},
 		"no checkpoint on named nodes": func(p *Pool, j *Job) {
 			p.Ceilings.NoCheckpoint, j.Placement = true, Placement{Nodes: []string{"a", "b"}}
 		},

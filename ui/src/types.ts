@@ -1878,6 +1878,7 @@ export interface PoolDetail {
   defined: boolean
   devices: number
   devices_used: number
+  effective?: Ceiling[]
   members?: string[]
   memory: number
   memory_used: number
@@ -1977,6 +1978,7 @@ export interface ProjectDetail {
   queued: number
   quotas: QuotaUse[] | null
   running: number
+  shared?: Shared
   shares: PoolShare[] | null
   urgent: number
 }
@@ -2273,9 +2275,11 @@ export interface Self {
 }
 
 export interface SelfUse {
+  effective: Ceiling[] | null
   idle: IdleUse[] | null
   jobs: JobUse[] | null
   more?: number
+  pool: string
   project: string
   queued: number
   quotas: QuotaUse[] | null
@@ -2403,6 +2407,7 @@ export interface Settings {
 export interface SettingsAnswer {
   effective: Ceiling[] | null
   settings: Settings
+  shared: Shared
 }
 
 export interface SettingsRequest {
@@ -2418,6 +2423,12 @@ export interface ShareList {
 export interface ShareRequest {
   name?: string
   ttl?: string
+}
+
+export interface Shared {
+  live: number
+  read_only: number
+  read_write: number
 }
 
 export interface Shift {
