@@ -22,6 +22,16 @@ function pack(): Plugin {
   }
 }
 
+// What to do about a refusal comes with the refusal: pages look no hints up in the
+// servers' catalogue, and leave them out.
+function unhinted(): Plugin {
+  return {
+    name: 'unhinted',
+    enforce: 'pre',
+    transform: (code, id) => (/internal\/messages\/(en|zh)\/[a-z]+\.json$/.test(id) ? JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(code) as Record<string, string>).filter(([key]) => !key.endsWith('.hint')))) : undefined),
+  }
+}
+
 // What is seen first: the frame of the site, home and the list of jobs.
 const first = /rolldown\/runtime|\/node_modules\/(react|react-dom|scheduler|react-router|cookie|set-cookie-parser|@tanstack\/[a-z-]+|i18next|react-i18next|html-parse-stringify|void-elements|use-sync-external-store)\/|\/ui\/src\/(acting|again|address|api|app|events|format|i18n|look|nonce|main|rights|shell|signin|types)\.tsx?$|\/ui\/src\/pages\/(home|jobs)\.tsx$|\/ui\/src\/parts\/(acting|away|controls|controls\/messages|deeds|draft|filters|grid|jobrow|keys|lists|load|mine|palette|rail|starts|states|wall)\.tsx?$/
 
@@ -56,7 +66,7 @@ function boot(): Plugin {
 }
 
 export default defineConfig({
-  plugins: [react(), boot(), pack()],
+  plugins: [react(), unhinted(), boot(), pack()],
   // The router's package names only its build with warnings for who develops with it.
   resolve: { alias: process.env.VITEST ? [] : [{ find: /^react-router$/, replacement: join(import.meta.dirname, 'node_modules/react-router/dist/production/index.mjs') }] },
   build: {

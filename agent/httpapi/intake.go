@@ -229,11 +229,17 @@ func (h *submissionHandlers) plan(r *front.Request, offer *offered) (*api.JobPla
 
 // effectiveFor lists the most that a job may ask for where it stands.
 func effectiveFor(snapshot *state.Snapshot, job *structs.Job) []structs.Ceiling {
-	pool := snapshot.Pool(job.RulingPool())
-	if pool != nil && len(job.Placement.Nodes) > 0 { // of which only this is asked
+	return effectiveIn(snapshot, job.RulingPool(), job.Project, len(job.Placement.Nodes) > 0)
+}
+
+// effectiveIn lists the most that jobs of a project may ask for in a pool, or, if they
+// name their nodes, under the rule of that pool.
+func effectiveIn(snapshot *state.Snapshot, name, project string, named bool) []structs.Ceiling {
+	pool := snapshot.Pool(name)
+	if pool != nil && named { // of which only this is asked
 		pool = &structs.Pool{Name: pool.Name, Ceilings: structs.PoolCeilings{NoCheckpoint: pool.Ceilings.NoCheckpoint}, CeilingsBy: pool.CeilingsBy, CeilingsAt: pool.CeilingsAt}
 	}
-	return structs.EffectiveCeilings(snapshot.Settings(), pool, snapshot.Project(job.Project))
+	return structs.EffectiveCeilings(snapshot.Settings(), pool, snapshot.Project(project))
 }
 
 // planPassesMax bounds the passes of the scheduler for one preview.

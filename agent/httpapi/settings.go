@@ -15,13 +15,13 @@ func (h *settingsHandlers) read(r *front.Request) (*api.SettingsAnswer, error) {
 		return nil, err
 	}
 	q := front.Query{R: r}
-	pool := poolOf(q.Text("pool"))
+	pool, named := poolOf(q.Text("pool")), q.Bool("named")
 	if q.Err != nil {
 		return nil, q.Err
 	}
 	snapshot := h.store.Snapshot()
 	settings := snapshot.Settings()
-	out := api.SettingsAnswer{Effective: structs.EffectiveCeilings(settings, snapshot.Pool(pool), snapshot.Project(r.Caller.Standing.Project))}
+	out := api.SettingsAnswer{Effective: effectiveIn(snapshot, pool, r.Caller.Standing.Project, named)}
 	out.Shared = sharedJobs(snapshot, "")
 	if settings != nil {
 		out.Settings = *settings

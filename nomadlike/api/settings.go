@@ -39,7 +39,10 @@ type SettingsRequest struct {
 var (
 	SettingsRead = endpoint[None, SettingsAnswer](Route{
 		Name: "settings.read", Method: http.MethodGet, Pattern: "/v1/settings", Verb: VerbRead, Kind: ObjectCluster, From: FromKind,
-		Query:   []Param{{"pool", "string", "for jobs that stand in it; without one the default pool"}},
+		Query: []Param{
+			{"pool", "string", "for jobs that stand in it; without one the default pool"},
+			{"named", "boolean", "for jobs that name their nodes, for which ceilings of pools do not hold"},
+		},
 		Summary: "What administrators set for all jobs, and the most that the caller's may ask for",
 	})
 	SettingsPut = endpoint[SettingsRequest, Changed](Route{

@@ -2,7 +2,7 @@
 // watch it run, read its logs, use a terminal, stop and clone it, read why
 // another one waits; in both languages, light and dark, with axe on every page.
 //
-//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|home|job|cards|maintenance|doors|away|views|rights|people|projects|services|through|told|vip|guides|measures]
+//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|home|job|cards|maintenance|doors|away|views|rights|people|projects|secrets|services|through|told|vip|guides|measures]
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -20,6 +20,7 @@ import { job } from './job.mjs'
 import { eventToPixel, firstView, large } from './measures.mjs'
 import { people } from './people.mjs'
 import { projects } from './projects.mjs'
+import { secrets } from './secrets.mjs'
 import { through } from './through.mjs'
 import { services } from './services.mjs'
 import { told } from './told.mjs'
@@ -320,6 +321,7 @@ try {
   if (wanted('rights')) await rights(browser, options.binary, inspect)
   if (wanted('people')) await people(browser, options.binary, inspect)
   if (wanted('projects')) await projects(browser, options.binary, inspect)
+  if (wanted('secrets')) await secrets(browser, options.binary, inspect)
   if (wanted('through')) await through(browser, options.binary, inspect)
   if (wanted('services')) await services(browser, options.binary, inspect)
   if (wanted('told')) await told(browser, options.binary, inspect)

@@ -24,7 +24,7 @@ const file = `job "doze" {
 }
 `
 
-async function shots(page, name, inspect) {
+export async function shots(page, name, inspect) {
   await inspect(page, name)
   await page.emulateMedia({ colorScheme: 'dark' })
   await inspect(page, name + '-dark')

@@ -38,7 +38,7 @@ export async function takeFirst() {
 }
 
 // place is a page of people and projects, which come together.
-const place = (path: string, page: keyof typeof import('./pages/places')) => ({ path, lazy: () => again(() => Promise.all([import('./pages/places'), withTexts('people')])).then(([m]) => ({ Component: m[page] })) })
+const place = (path: string, page: keyof typeof import('./pages/places')) => ({ path, lazy: () => again(() => Promise.all([import('./pages/places'), withTexts('people', 'limits')])).then(([m]) => ({ Component: m[page] })) })
 
 // Home and the list of jobs are seen first; the code of the other pages comes when
 // they are opened.
@@ -50,7 +50,7 @@ const router = createBrowserRouter([
       { index: true, element: <Home /> },
       { path: 'jobs', element: <Jobs /> },
       { path: 'cluster', lazy: () => again(() => Promise.all([import('./pages/cluster'), withTexts()])).then(([m]) => ({ Component: m.Cluster })) },
-      { path: 'jobs/new', lazy: () => again(() => Promise.all([import('./pages/create'), withTexts()])).then(([m]) => ({ Component: m.Create })) },
+      { path: 'jobs/new', lazy: () => again(() => Promise.all([import('./pages/create'), withTexts('limits')])).then(([m]) => ({ Component: m.Create })) },
       { path: 'vip', lazy: () => again(() => Promise.all([import('./pages/vip'), withTexts('vip')])).then(([m]) => ({ Component: m.VipPage })) },
       { path: 'jobs/:id/:tab?', lazy: () => again(() => Promise.all([import('./pages/job'), withTexts('job')])).then(([m]) => ({ Component: m.JobPage })) },
       { path: 'compare', lazy: () => again(() => Promise.all([import('./pages/compare'), withTexts('compare')])).then(([m]) => ({ Component: m.Compare })) },
@@ -63,6 +63,8 @@ const router = createBrowserRouter([
       place('projects/:name', 'ProjectPage'),
       place('people', 'People'),
       place('audit', 'AuditPage'),
+      place('limits', 'LimitsPage'),
+      place('secrets', 'SecretsPage'),
       { path: 'notifications', lazy: () => again(() => Promise.all([import('./pages/told'), withTexts('told')])).then(([m]) => ({ Component: m.ToldPage })) },
       { path: 'servers', lazy: () => again(() => Promise.all([import('./pages/servers'), withTexts('servers')])).then(([m]) => ({ Component: m.Servers })) },
       { path: '*', element: <NoPage /> },

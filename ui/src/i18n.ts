@@ -21,6 +21,7 @@ const rests = { zh: () => import('./catalogue.zh.rest'), en: () => import('./cat
 const partTexts = {
   compare: { zh: () => import('./locales/compare/zh.json'), en: () => import('./locales/compare/en.json') },
   job: { zh: () => import('./locales/job/zh.json'), en: () => import('./locales/job/en.json') },
+  limits: { zh: () => import('./locales/limits/zh.json'), en: () => import('./locales/limits/en.json') },
   more: { zh: () => import('./locales/more/zh.json'), en: () => import('./locales/more/en.json') },
   people: { zh: () => import('./locales/people/zh.json'), en: () => import('./locales/people/en.json') },
   signin: { zh: () => import('./locales/signin/zh.json'), en: () => import('./locales/signin/en.json') },

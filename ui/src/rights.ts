@@ -31,6 +31,10 @@ const roles = {
   project_write: ['admin'],
   pool_write: ['operator', 'admin'],
   operator_read: ['operator', 'admin'],
+  audit: ['operator', 'admin'],
+  settings: ['admin'],
+  secrets: ['user', 'project-admin', 'admin'],
+  keys_rotate: ['admin'],
 }
 export type Right = keyof typeof roles
 export const rights = roles

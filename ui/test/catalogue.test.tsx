@@ -13,6 +13,7 @@ function Says({ id }: { id: string }) {
 
 test('the first part of the catalogue is asked for alone, and the rest when it is to be read', async () => {
   expect(Object.keys(first).filter((id) => id in rest)).toEqual([])
+  expect(Object.keys({ ...first, ...rest }).filter((id) => id.endsWith('.hint'))).toEqual([])
   localStorage.setItem('nomadlike.language', 'en')
   await startLanguage()
   render(<><Says id="reason.node_lost" /><Says id="event.node.lost" /><Says id="nobody.knows" /></>)

@@ -14,7 +14,7 @@ import { en, zh } from './words'
 test('what roles may ask for is what the policy says', () => {
   const source = readFileSync(join(__dirname, '../../nomadlike/auth/policy.go'), 'utf8')
   const names = ['viewer', 'user', 'project-admin', 'operator', 'admin']
-  const rules: Record<Right, string> = { submit: 'ObjectJob, VerbSubmit', vip: 'ObjectJob, VerbVIP', what_if: 'ObjectQueue, VerbWhatIf', move: 'ObjectJob, VerbMove', drain: 'ObjectNode, VerbDrain', token_write: 'ObjectToken, VerbWrite', project_write: 'ObjectProject, VerbWrite', pool_write: 'ObjectPool, VerbWrite', operator_read: 'ObjectCluster, VerbOperatorRead', user_list: 'ObjectUser, VerbList', user_write: 'ObjectUser, VerbWrite', members: 'ObjectProject, VerbMembers' }
+  const rules: Record<Right, string> = { submit: 'ObjectJob, VerbSubmit', vip: 'ObjectJob, VerbVIP', what_if: 'ObjectQueue, VerbWhatIf', move: 'ObjectJob, VerbMove', drain: 'ObjectNode, VerbDrain', token_write: 'ObjectToken, VerbWrite', project_write: 'ObjectProject, VerbWrite', pool_write: 'ObjectPool, VerbWrite', operator_read: 'ObjectCluster, VerbOperatorRead', audit: 'ObjectCluster, VerbAudit', settings: 'ObjectCluster, VerbCeilings', secrets: 'ObjectSecret, VerbList', keys_rotate: 'ObjectCluster, VerbOperatorWrite', user_list: 'ObjectUser, VerbList', user_write: 'ObjectUser, VerbWrite', members: 'ObjectProject, VerbMembers' }
   for (const [right, rule] of Object.entries(rules)) {
     const [, ...grants] = new RegExp(`\\{${rule}, ([^}]+)\\}`).exec(source)![1]!.split(', ')
     expect(rights[right as Right], right).toEqual(names.filter((_, i) => grants[i] !== 'no'))

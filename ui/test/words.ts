@@ -3,6 +3,8 @@ import compareZH from '../src/locales/compare/zh.json'
 import firstEN from '../src/locales/en.json'
 import jobEN from '../src/locales/job/en.json'
 import jobZH from '../src/locales/job/zh.json'
+import limitsEN from '../src/locales/limits/en.json'
+import limitsZH from '../src/locales/limits/zh.json'
 import moreEN from '../src/locales/more/en.json'
 import moreZH from '../src/locales/more/zh.json'
 import peopleEN from '../src/locales/people/en.json'
@@ -30,5 +32,5 @@ const merged = (...trees: Tree[]): Tree => trees.reduce((all, tree) => {
 export const first = firstEN as Tree
 
 // The words of all pages, those that come with a page included.
-export const en = merged(firstEN, moreEN, compareEN, jobEN, peopleEN, serversEN, signinEN, toldEN, vipEN) as typeof firstEN & typeof moreEN & typeof compareEN & typeof jobEN & typeof peopleEN & typeof serversEN & typeof signinEN & typeof toldEN & typeof vipEN
-export const zh = merged(firstZH, moreZH, compareZH, jobZH, peopleZH, serversZH, signinZH, toldZH, vipZH) as typeof firstZH & typeof moreZH & typeof compareZH & typeof jobZH & typeof peopleZH & typeof serversZH & typeof signinZH & typeof toldZH & typeof vipZH
+export const en = merged(firstEN, moreEN, compareEN, jobEN, limitsEN, peopleEN, serversEN, signinEN, toldEN, vipEN) as typeof firstEN & typeof moreEN & typeof compareEN & typeof jobEN & typeof limitsEN & typeof peopleEN & typeof serversEN & typeof signinEN & typeof toldEN & typeof vipEN
+export const zh = merged(firstZH, moreZH, compareZH, jobZH, limitsZH, peopleZH, serversZH, signinZH, toldZH, vipZH) as typeof firstZH & typeof moreZH & typeof compareZH & typeof jobZH & typeof limitsZH & typeof peopleZH & typeof serversZH & typeof signinZH & typeof toldZH & typeof vipZH

@@ -10,11 +10,13 @@ import { Button, Note } from '../parts/controls'
 import { Check, Choice } from '../parts/controls/fields'
 import { Table } from '../parts/controls/table'
 import { Tabs } from '../parts/controls/tabs'
+import { Most } from '../parts/ceilings'
 import { Helps, Holders, startText } from '../parts/forecast'
 import { changesOf } from '../parts/help_deed'
 import { compose, simple, sweep, type FileChange } from '../parts/jobfile'
 import { Failed, Loading, StateTag, useTitle, WordTag, errorText, failing } from '../parts/states'
 import { useRights } from '../rights'
+import { useSession } from '../shell'
 import type { Available, AvailableNode, Help, JobOutlook, JobPlan } from '../types'
 import { useDraft, useGiven, type Resume } from './create/draft'
 import { CommandLine, Editor, Kept, Problems } from './create/file'
@@ -50,6 +52,7 @@ function Draft({ place, first, resume, wanted }: { place: string; first: string;
     if (changes) void change(changes)
   }
   const allowed = useRights()
+  const acting = useSession().data?.acting ?? ''
   const [tab, setTab] = useState('available')
   return (
     <div className="page">
@@ -74,6 +77,7 @@ function Draft({ place, first, resume, wanted }: { place: string; first: string;
             {outlook.data && problems.length === 0 && <OutlookView outlook={outlook.data} apply={apply} />}
           </div>
           <CommandLine text={draft.text} names={draft.names} given={draft.given} set={draft.setGiven} resume={resume} name={job?.name ?? ''} />
+          <Most acting={acting} job={job} />
         </section>
       </div>
       <Tabs

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { useTranslation } from 'react-i18next'
-import { get } from '../api'
+import { Link } from 'react-router'
+import { get, part } from '../api'
 import { number, size } from '../format'
 import { Cli } from '../parts/actions'
 import { Table } from '../parts/controls/table'
@@ -25,6 +26,7 @@ export function Pools() {
           { title: t('cluster.memory'), cell: (p) => `${size(p.memory_used)} / ${size(p.memory)}` },
           { title: t('pools.queued'), right: true, cell: (p) => p.queued },
           { title: t('pools.running'), right: true, cell: (p) => p.running },
+          { title: t('menu.limits'), cell: (p) => <Link to={'/limits?pool=' + part(p.pool.name)} aria-label={t('pools.limits_of', { pool: p.pool.name })}>{t('menu.limits')}</Link> },
         ]} />
         <Cli text="nomadlike pool list" />
       </section>

@@ -5,6 +5,7 @@ import { Link, useParams } from 'react-router'
 import { ApiError, call, get, part } from '../api'
 import { dateTime, number, quote } from '../format'
 import { Cli } from '../parts/actions'
+import { Ceilings } from '../parts/ceilings'
 import { ArchiveDialog, Bounds, BoundsDialog } from '../parts/bounds'
 import { Button, Note, Segments } from '../parts/controls'
 import { Dialog } from '../parts/controls/dialog'
@@ -79,6 +80,8 @@ export function ProjectPage() {
             <section className="card" aria-label={t('projects.rules')}>
               <h2>{t('projects.rules')}</h2>
               <Bounds project={project} />
+              <h3>{t('limits.counts')}</h3>
+              <Ceilings ceilings={detail?.effective ?? []} />
               {!bounds && <p className="quiet">{t('projects.whose')}</p>}
               <Cli text={'nomadlike project status ' + quote(name)} />
             </section>

@@ -5,6 +5,7 @@ import { Link } from 'react-router'
 import { get, part } from '../api'
 import { number, since } from '../format'
 import { Cli } from '../parts/actions'
+import { Ceilings } from '../parts/ceilings'
 import { Segments } from '../parts/controls'
 import { Table } from '../parts/controls/table'
 import { Days, zone } from '../parts/days'
@@ -54,6 +55,11 @@ export function UsePage() {
           <section className="card" aria-label={t('use.left')}>
             <h2>{t('use.left_of', { project: use.project })}</h2>
             {use.quotas?.length ? <QuotaBars quotas={use.quotas} /> : <p className="quiet">{t('projects.no_quota')}</p>}
+          </section>
+          <section className="card" aria-label={t('limits.most')}>
+            <h2>{t('limits.most')}</h2>
+            <p className="quiet">{t('use.in_pool', { pool: use.pool })} <Link to="/limits">{t('limits.all')}</Link></p>
+            <Ceilings ceilings={use.effective ?? []} />
           </section>
           <section className="card" aria-label={t('use.idle')}>
             <h2>{t('use.idle')}</h2>

@@ -6,6 +6,7 @@ import { call, part } from '../api'
 import { dateTime, quote, spelled } from '../format'
 import type { JobDefaults, PoolCeilings, Priority, Project, ProjectDetail, Quota } from '../types'
 import { Cli } from './actions'
+import { CeilingFields, ceilingCounts, ceilingsFor, ceilingSpans, lengthFor, numberOf, textOf } from './ceiling_fields'
 import { Button, Note } from './controls'
 import { Dialog } from './controls/dialog'
 import { Check, Choice, Field } from './controls/fields'
@@ -41,12 +42,6 @@ export function Refused({ error }: { error: unknown }) {
   return <Note tone="error" title={errorText(error, t)}>{details(error).map((one, i) => <p key={i}>{one.message ?? reasonText(one)}</p>)}</Note>
 }
 
-const numberOf = (text: string) => (text.trim() && Number.isFinite(Number(text)) ? Number(text) : undefined)
-const textOf = (n?: number) => (n === undefined || n === null ? '' : String(n))
-
-// lengthFor is a length of time as servers read it: they count no days.
-export const lengthFor = (text?: string) => text?.trim().replace(/(\d+)d/g, (_, days: string) => Number(days) * 24 + 'h') || undefined
-
 interface Row {
   kind: string
   model: string
@@ -58,10 +53,6 @@ const rowsOf = (quotas?: Quota[]): Row[] => (quotas ?? []).map((quota) => ({ kin
 
 // quotasOf are the quotas that are written in rows; one without a kind is none.
 export const quotasOf = (rows: Row[]): Quota[] => rows.filter((row) => row.kind.trim()).map((row) => ({ kind: row.kind.trim(), ...(row.model.trim() && { model: row.model.trim() }), guaranteed: numberOf(row.guaranteed) ?? 0, ...(numberOf(row.maximum) !== undefined && { maximum: numberOf(row.maximum) }) }))
-
-// Ceilings and defaults by the words that project files have for them.
-export const ceilingSpans = ['time_limit', 'grace', 'hold'] as const
-export const ceilingCounts = ['nodes', 'devices', 'max_resumes'] as const
 
 // BoundsDialog makes a project or changes what bounds it: quotas, defaults for jobs and
 // ceilings. Who belongs to it stays as it is.
@@ -81,7 +72,7 @@ export function BoundsDialog({ project, taken = [], close }: { project?: Project
   const put = () => run(() => call('PUT', '/v1/projects/' + part(name.trim()), {
     ...project, name: name.trim(), description, quotas: quotasOf(rows),
     job_defaults: { ...defaults, time_limit: lengthFor(defaults.time_limit) },
-    ceilings: { ...ceilings, ...Object.fromEntries(ceilingSpans.map((key) => [key, lengthFor(ceilings[key])])) },
+    ceilings: ceilingsFor(ceilings),
     weight: numberOf(weight) ?? 0, urgent_limit: numberOf(urgent),
   })).then((done) => done && !project && void go('/projects/' + part(name.trim())))
   const act = t(project ? 'projects.save' : 'projects.create')
@@ -115,11 +106,7 @@ export function BoundsDialog({ project, taken = [], close }: { project?: Project
           <Field entry="project.defaults" label={t('projects.output_storage')} width={120} value={defaults.output_storage ?? ''} change={(storage) => setDefaults({ ...defaults, output_storage: storage.trim() })} spellCheck={false} />
         </div>
         <h3>{t('projects.ceilings')}</h3>
-        <div className="bar ends">
-          {ceilingSpans.map((key) => <Field key={key} entry="project.ceilings" label={t('projects.' + key)} width={100} value={ceilings[key] ?? ''} change={(text) => setCeilings({ ...ceilings, [key]: text })} placeholder="∞" spellCheck={false} />)}
-          {ceilingCounts.map((key) => <Field key={key} entry="project.ceilings" label={t('projects.' + key)} width={100} value={textOf(ceilings[key])} change={(text) => setCeilings({ ...ceilings, [key]: numberOf(text) })} inputMode="numeric" placeholder="∞" />)}
-        </div>
-        <Check entry="project.ceilings" checked={!!ceilings.no_checkpoint} change={(no_checkpoint) => setCeilings({ ...ceilings, no_checkpoint })}>{t('projects.no_checkpoint')}</Check>
+        <CeilingFields entry="project.ceilings" ceilings={ceilings} change={setCeilings} />
         <Refused error={error} />
         <Cli text="nomadlike project apply FILE" />
       </div>

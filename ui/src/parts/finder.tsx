@@ -7,6 +7,7 @@ import { chooseLanguage } from '../i18n'
 import { useLook } from '../look'
 import { useRights, type Who } from '../rights'
 import { sessionQuery } from '../shell'
+import { opens } from './rail'
 import type { JobList, JobSummary, NodeList, NodeSummary } from '../types'
 import { deedsOf, nodeDeedsOf, settings, type NodeDeed } from './commands'
 import type { Deed } from './deeds'
@@ -131,7 +132,7 @@ export default function Finder({ signOut, close }: { signOut: () => void; close:
   }, [open])
   const commands = useMemo<Command[]>(() => {
     if (!open) return []
-    const pages = ['jobs', 'queue', 'cluster', 'pools', 'servers'].map((key) => ({ key, label: t('menu.' + key), hint: t('palette.page'), run: () => void go('/' + key) }))
+    const pages = ['jobs', 'queue', 'cluster', 'pools', 'use', 'project', 'secrets', 'limits', 'projects', 'people', 'audit', 'servers'].filter((key) => key === 'projects' || opens(key, may)).map((key) => ({ key, label: t('menu.' + key), hint: t('palette.page'), run: () => void go('/' + key) }))
     const known = [...(client.getQueryData<NodeSummary[]>(['nodes']) ?? []), ...asked.nodes]
     const loaded = [...client.getQueriesData<JobSummary[]>({ queryKey: ['jobs'] }).flatMap(([, data]) => (Array.isArray(data) ? data : [])), ...asked.jobs]
     const nodes = known.map((node) => ({ key: 'n' + node.id, id: node.id, label: node.name, hint: t('palette.node'), run: () => void go('/nodes/' + node.id) }))

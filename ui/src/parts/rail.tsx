@@ -3,7 +3,7 @@ import { useEffect, type ReactNode } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useLocation } from 'react-router'
 import { get } from '../api'
-import { useRights } from '../rights'
+import { useRights, type Right } from '../rights'
 import type { JobSummary, PoolList } from '../types'
 
 // poolsQuery asks for all pools, with what they hold and what waits for them.
@@ -14,9 +14,15 @@ const groups = [
   ['', ['home']],
   ['work', ['jobs']],
   ['cluster', ['queue', 'cluster', 'pools']],
-  ['project', ['project']],
-  ['administration', ['people', 'servers']],
+  ['project', ['use', 'project', 'secrets', 'limits']],
+  ['administration', ['projects', 'people', 'audit', 'servers']],
 ] as const
+
+// Who has no use for a page: of these one of the rights is needed.
+const needs: Partial<Record<string, Right[]>> = { secrets: ['secrets', 'operator_read'], projects: ['operator_read'], people: ['user_list'], audit: ['audit'] }
+
+// opens reports whether a page is for somebody with these rights.
+export const opens = (key: string, may: (right: Right) => boolean) => needs[key]?.some(may) ?? true
 
 // placeOf is the entry of the rail that a page belongs to.
 export function placeOf(pathname: string): string {
@@ -53,7 +59,7 @@ export function Rail({ open, close, children }: { open: boolean; close: () => vo
         <section key={group}>
           {group && <h2>{t('menu.group_' + group)}</h2>}
           <ul>
-            {places.filter((key) => key !== 'people' || may('user_list')).map((key) => (
+            {places.filter((key) => opens(key, may)).map((key) => (
               <li key={key}>
                 <Link to={key === 'home' ? '/' : '/' + key} aria-current={key === here ? 'page' : undefined} aria-describedby={counts[key] ? 'count-' + key : undefined}>{t('menu.' + key)}</Link>
                 {counts[key] && <span id={'count-' + key}>{counts[key]}</span>}
