@@ -240,7 +240,8 @@ func changes() map[string]any {
 // noEntry says why a changing route puts no guarded entry into the log.
 var noEntry = map[string]string{
 	"jobs.forecast": "asks", "queue.what_if": "asks", "jobs.parse": "asks", "jobs.format": "asks", "jobs.validate": "asks", "jobs.plan": "asks",
-	"nodes.available": "asks", "operator.snapshot_inspect": "asks",
+	"nodes.available": "asks", "operator.snapshot_inspect": "asks", "code.missing": "asks",
+	"code.chunks": "goes to the disk; nothing names it yet", "code.commit": "needs a manifest; its entry goes by propose like the others",
 	"jobs.consent":       "needs a VIP job that asks; its entry goes by propose like the others",
 	"allocations.commit": "is done by the node", "nodes.treat_device": "needs a device; its entry goes by propose like the others",
 	"session.create": "signs in by a token, or as login.create does", "session.begin": "changes nothing here", "login.begin": "changes nothing here", "session.delete": "ends at this agent; a token that a password made goes by propose like the others",

@@ -21,6 +21,7 @@ import (
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/tree"
 )
 
 // world is a development agent with objects of two projects and a token of
@@ -33,6 +34,8 @@ type world struct {
 	mate   string            // id of a job of ben in project one
 	closed string            // the same, shared with nobody
 	other  string            // id of a job in project two
+	code   map[string]string // whose job names it -> digits of the digest of code; made when it is asked about
+	chunks map[string]string // digits of the digest of code -> digest of its one chunk
 	tokens map[string]string // role -> secret
 	ids    map[string]string // role -> token id
 }
@@ -131,6 +134,11 @@ func (w *world) subjects(t *testing.T, route api.Route) map[string]string {
 			t.Fatal(err)
 		}
 		return map[string]string{"project's": "ci", "project's new": "fresh", "cluster's": "ci?cluster=true", "cluster's new": "fresh?cluster=true"}
+	case api.FromCode:
+		if !strings.Contains(route.Pattern, "{id}") {
+			return map[string]string{"": ""}
+		}
+		return w.codeOf(t)
 	case api.FromBody, api.FromProject:
 		return map[string]string{"own project": "one", "other project": "two"}
 	}
@@ -138,6 +146,25 @@ func (w *world) subjects(t *testing.T, route api.Route) map[string]string {
 		return map[string]string{"some": strings.Repeat("0", 32)}
 	}
 	return map[string]string{"": ""}
+}
+
+// codeOf is code that jobs name which are shared otherwise.
+func (w *world) codeOf(t *testing.T) map[string]string {
+	t.Helper()
+	if w.code != nil {
+		return w.code
+	}
+	w.code, w.chunks = map[string]string{"nobody's": strings.Repeat("0", 64)}, map[string]string{}
+	for whose, job := range map[string]struct{ token, project, user, access string }{
+		"own": {"user", "one", "ann", "none"}, "mate's": {"mate", "one", "ben", "read-only"}, "closed": {"mate", "one", "ben", "none"}, "other project's": {"stranger", "two", "eve", "read-write"},
+	} {
+		text := "code of the job that is " + whose
+		digest := sendCode(t, w.admin.WithToken(w.tokens[job.token]), text)
+		submitShared(t, w.agent, "code-"+whose[:3], job.project, job.user, job.access, digest)
+		w.code[whose] = strings.TrimPrefix(string(digest), "sha256:")
+		w.chunks[w.code[whose]] = string(tree.DigestOf([]byte(text)))
+	}
+	return w.code
 }
 
 // probe sends a request whose effect, if it were allowed, does no harm: its
@@ -148,6 +175,9 @@ func (w *world) probe(t *testing.T, route api.Route, id, token string) int {
 	path := strings.ReplaceAll(route.Pattern, "{id}", id)
 	if asked {
 		path += "?" + query
+	}
+	if route.Name == "code.chunk" {
+		path += "?digest=" + w.chunks[id]
 	}
 	var body io.Reader
 	header := http.Header{}

@@ -32,8 +32,8 @@ func findings(config config.Config, now time.Time) []string {
 	return all
 }
 
-// tree is every file below a directory, with size, mode and time of change.
-func tree(t *testing.T, dir string) []string {
+// allFiles is every file below a directory, with size, mode and time of change.
+func allFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	var all []string
 	if err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -65,11 +65,11 @@ func stoppedServer(t *testing.T) config.Config {
 
 func TestPreflightFindsNothing(t *testing.T) {
 	config := stoppedServer(t)
-	before := tree(t, config.DataDir)
+	before := allFiles(t, config.DataDir)
 	if got := findings(config, time.Now()); len(got) > 0 {
 		t.Error(got)
 	}
-	if diff := cmp.Diff(before, tree(t, config.DataDir)); diff != "" {
+	if diff := cmp.Diff(before, allFiles(t, config.DataDir)); diff != "" {
 		t.Errorf("the look has changed something (-before +after):\n%s", diff)
 	}
 	fresh := config

@@ -125,7 +125,7 @@ func TestDamagedServerWaitsForALeader(t *testing.T) {
 	config := damageLog(t, c, 0)
 	stopAgent(t, c.servers[1])
 	eventually.Within(t, time.Minute, "have no leader", func() bool { return c.servers[2].raft.LeaderID() == "" })
-	before := tree(t, filepath.Join(config.DataDir, identityDir))
+	before := allFiles(t, filepath.Join(config.DataDir, identityDir))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	agent, err := Start(ctx, config, testOptions(t))
@@ -135,7 +135,7 @@ func TestDamagedServerWaitsForALeader(t *testing.T) {
 	if told := (*structs.Error)(nil); !errors.As(err, &told) || told.ID != "agent.refuse.corrupt" {
 		t.Fatalf("got %v", err)
 	}
-	if after := tree(t, filepath.Join(config.DataDir, identityDir)); !slices.Equal(before, after) {
+	if after := allFiles(t, filepath.Join(config.DataDir, identityDir)); !slices.Equal(before, after) {
 		t.Errorf("its identity was changed: %s", strings.Join(after, "\n"))
 	}
 	if stored, found, err := consensus.ReadIdentity(filepath.Join(config.DataDir, serverDir)); err != nil || !found || stored.ServerID != c.servers[0].ID() {

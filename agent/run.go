@@ -145,6 +145,7 @@ type Agent struct {
 	copies   *auditCopies
 	relying  []httpapi.Provider // providers of OpenID Connect
 	vault    *vault             // of secrets
+	code     *codeKeeper        // that travels with jobs
 	notifier *notifier
 }
 
@@ -451,6 +452,9 @@ func (a *Agent) openServer(context.Context) error {
 	a.copies.register(a.rpc)
 	takeNodeRefusals(a.rpc, a.journal, a.life)
 	if a.vault, err = openVault(a); err != nil {
+		return err
+	}
+	if a.code, err = openCode(a); err != nil {
 		return err
 	}
 	if a.notifier, err = openNotifier(a); err != nil {

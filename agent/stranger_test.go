@@ -47,9 +47,13 @@ func TestAStrangerFindsNothingOfAJob(t *testing.T) {
 	if _, err := owner.SetSecret(t.Context(), "talon", false, []byte("beaks and claws")); err != nil {
 		t.Fatal(err)
 	}
-	names := []string{job.ID, job.ID[:8], job.ID[:2], "nightjar", alloc.ID, alloc.ID[:8], "aviary", "wren", wren.Token.ID, "talon"}
-	secrets := []string{"nightjar", "plumage", "feather", "birdsong", "eggshell", "talon", "beaks", wren.Secret, `"wren"`, job.ID, alloc.ID, wren.Token.ID}
-	query := url.Values{"project": {"aviary"}, "job": {job.ID}, "user": {"wren"}, "text": {"night"}, "name": {"nightjar"}, "index": {"1"}, "all": {"true"}, "path": {"/"}, "subjob": {"0"}}
+	code := sendCode(t, owner, "wing formula")
+	submitCode(t, w.agent, "glides", "aviary", "wren", code)
+	manifest, _ := codeOfTexts("wing formula")
+	chunk := manifest.Entries[0].Chunks[0]
+	names := []string{strings.TrimPrefix(string(code), "sha256:"), job.ID, job.ID[:8], job.ID[:2], "nightjar", alloc.ID, alloc.ID[:8], "aviary", "wren", wren.Token.ID, "talon"}
+	secrets := []string{"nightjar", "plumage", "feather", "birdsong", "eggshell", "talon", "f0000.py", "wing formula", "beaks", wren.Secret, `"wren"`, job.ID, alloc.ID, wren.Token.ID}
+	query := url.Values{"project": {"aviary"}, "job": {job.ID}, "user": {"wren"}, "text": {"night"}, "name": {"nightjar"}, "index": {"1"}, "all": {"true"}, "path": {"/"}, "subjob": {"0"}, "digest": {string(chunk.Digest)}}
 
 	// With the owner's token the same requests find all of it: they ask for what is there.
 	found := map[string]bool{}

@@ -178,6 +178,9 @@ func (h *submissionHandlers) submit(r *front.Request, offer *offered) (*api.JobS
 		return nil, failure
 	}
 	job := admitted.job
+	if job.Workdir != nil && job.Tree() == "" {
+		return nil, structs.InvalidJob(structs.CodeInvalid, []structs.Problem{unsentCode(job)})
+	}
 	if err := mayPrioritize(r, job.Priority, r.Object); err != nil {
 		return nil, err
 	}
@@ -193,6 +196,12 @@ func (h *submissionHandlers) submit(r *front.Request, offer *offered) (*api.JobS
 	r.SetIndex(index)
 	r.Made(id)
 	return &api.JobSubmitted{JobID: id, Name: job.Name, Index: index, Warnings: admitted.warnings(r, outputProblems(kept)...)}, nil
+}
+
+// unsentCode is the problem of a job whose directory nobody has sent: it was written
+// into a form, or by a program that does not send.
+func unsentCode(job *structs.Job) structs.Problem {
+	return structs.Problem{Path: "workdir", ID: "agent.code_unsent", HintID: "agent.code_unsent.hint", Params: map[string]string{"path": "workdir", "source": job.Workdir.Source}}
 }
 
 // plan reports what a job would run, and whether it would start now, by

@@ -35,6 +35,7 @@ type Config struct {
 	Authority Authority
 	Keys      Keys
 	Vault     Vault
+	Code      Code
 	Tell      Tell
 	Audit     AuditRecord
 
@@ -115,6 +116,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		tally:       tallyHandlers{core: all},
 		login:       login,
 		secrets:     &secretHandlers{core: all, vault: c.Vault, members: c.Members, rotating: make(chan struct{}, 1)},
+		code:        newCodeHandlers(all, c.Code, c.Members),
 		notify:      notifyHandlers{core: all, vault: c.Vault, members: c.Members, tell: c.Tell, rand: c.Rand},
 		tokens:      tokenHandlers{core: all, setup: c.Replica, rand: c.Rand, done: c.Authority.SetupDone, login: login},
 		shares:      shareHandlers{core: all, rand: c.Rand},

@@ -26,6 +26,7 @@ type endpoints struct {
 	tally       tallyHandlers
 	login       *loginHandlers
 	secrets     *secretHandlers
+	code        *codeHandlers
 	notify      notifyHandlers
 	tokens      tokenHandlers
 	shares      shareHandlers
@@ -49,6 +50,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	leader := t.Through(onLeader)
 	jobs, allocs, nodes := front.About(t, e.find.job()), front.About(t, e.find.allocation()), front.About(t, e.find.node())
 	secrets, services := front.About(t, e.find.secret()), front.About(t, e.find.service())
+	code := front.About(t, e.find.code())
 	tokens, caller, users := front.About(t, e.find.token()), front.About(t, e.find.caller()), front.About(t, e.find.user())
 	front.Read(t, api.JobsList, e.jobs.list)
 	front.WriteOf(jobs, api.JobsShare, e.shares.job)
@@ -122,6 +124,11 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.WriteOf(services, api.ServiceAccountsToken, e.services.token)
 	front.WriteOf(services, api.ServiceAccountsRevoke, e.services.revoke)
 	front.ReadOf(services, api.ServiceAccountsDelete, e.services.delete)
+	front.WriteOf(code, api.CodeAskMissing, e.code.missing)
+	front.ReadOf(code, api.CodeChunks, e.code.chunks)
+	front.ReadOf(code, api.CodeCommit, e.code.commit)
+	front.StreamOf(code, api.CodeManifest, e.code.manifest)
+	front.StreamOf(code, api.CodeChunk, e.code.chunk)
 	front.ReadOf(caller, api.NotifyRead, e.notify.read)
 	front.WriteOf(caller, api.NotifyPut, e.notify.put)
 	front.WriteOf(caller, api.NotifyChannelPut, e.notify.putChannel)

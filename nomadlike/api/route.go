@@ -81,6 +81,7 @@ const (
 	FromUser       Source = "user"       // the account named by {id}, whether or not it is there
 	FromSecret     Source = "secret"     // the secret named by {id}, whether or not it is there
 	FromService    Source = "service"    // the service account named by {id}, whether or not it is there
+	FromCode       Source = "code"       // a job that names the code of {id}, in the request's project; without {id} a job of the caller's own
 	FromCaller     Source = "caller"     // the caller's own token
 )
 
@@ -132,6 +133,7 @@ func Routes() []Route {
 	routes = append(routes, jobStoryRoutes()...)
 	routes = append(routes, metricRoutes()...)
 	routes = append(routes, fileRoutes()...)
+	routes = append(routes, codeRoutes()...)
 	routes = append(routes, queueRoutes()...)
 	routes = append(routes, forecastRoutes()...)
 	routes = append(routes, allocationRoutes()...)

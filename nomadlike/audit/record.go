@@ -23,6 +23,7 @@ const (
 	ActionTokenUse   = "token.use"            // a token is used from an address for the first time in an hour
 	ActionShareUse   = "share.use"            // the same of a share link
 	ActionSecretUse  = "secrets.use"          // a node was given a secret for an allocation that it runs
+	ActionCodeUse    = "jobs.code_use"        // a node was given code for an allocation that it runs
 	ActionChannelUse = "channels.use"         // a server opened the address of a channel to send a message there
 	ActionExecEnd    = "allocations.exec_end" // a terminal has ended
 	ActionBegin      = "audit.begin"          // a server began to record

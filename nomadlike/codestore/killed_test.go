@@ -50,7 +50,7 @@ func writeUntilKilled(dir string) error {
 		if _, err := s.Put("team-a", pieces); err != nil {
 			return err
 		}
-		digest, _, err := s.Commit("team-a", data)
+		digest, err := s.Commit("team-a", data)
 		if err != nil {
 			return err
 		}

@@ -30,11 +30,26 @@ func (s *Store) Serve(ref structs.CodeRef, to Replies) error {
 	if err := sendManifest(ref.Digest, data, to); err != nil {
 		return err
 	}
-	chunks := Chunks(manifest)
+	chunks := manifest.Chunks()
 	ours := make(map[structs.CodeChunk]bool, len(chunks))
 	for _, chunk := range chunks {
 		ours[structs.CodeChunk{Digest: string(chunk.Digest), Size: chunk.Size}] = true
 	}
+	return s.answer(ref, func(chunk structs.CodeChunk) bool { return ours[chunk] }, to)
+}
+
+// ServeProject answers another server with whatever chunks of a project are here, and
+// says which are not.
+func (s *Store) ServeProject(project string, to Replies) error {
+	if id := structs.NameProblem(project); id != "" {
+		return structs.NewError(structs.CodeInvalid, id, "name", clip(project), "max", structs.NameLengthMax)
+	}
+	return s.answer(structs.CodeRef{Project: project}, nil, to)
+}
+
+// answer sends chunks for as long as there are questions. With ours it is a tree's
+// that are asked for.
+func (s *Store) answer(ref structs.CodeRef, ours func(structs.CodeChunk) bool, to Replies) error {
 	buffer := make([]byte, structs.CodePartMax)
 	for {
 		ask, err := to.Recv()
@@ -47,15 +62,26 @@ func (s *Store) Serve(ref structs.CodeRef, to Replies) error {
 		if len(ask.Chunks) > structs.CodeAskMax {
 			return structs.NewError(structs.CodeTooLarge, "code.too_many_asked", "max", structs.CodeAskMax)
 		}
-		for _, chunk := range ask.Chunks {
-			if !ours[chunk] {
-				return structs.NewError(structs.CodeForbidden, "code.not_of_tree", "digest", clip(chunk.Digest))
+		for _, asked := range ask.Chunks {
+			chunk := tree.Chunk{Digest: tree.Digest(asked.Digest), Size: asked.Size}
+			switch {
+			case ours == nil && s.lacks(ref.Project, chunk):
+				err = to.Send(&structs.CodePart{Lacks: true})
+			case ours == nil || ours(asked):
+				err = s.sendChunk(ref, chunk, buffer, to)
+			default:
+				err = structs.NewError(structs.CodeForbidden, "code.not_of_tree", "digest", clip(asked.Digest))
 			}
-			if err := s.sendChunk(ref, tree.Chunk{Digest: tree.Digest(chunk.Digest), Size: chunk.Size}, buffer, to); err != nil {
+			if err != nil {
 				return err
 			}
 		}
 	}
+}
+
+func (s *Store) lacks(project string, chunk tree.Chunk) bool {
+	missing, err := s.Missing(project, []tree.Chunk{chunk})
+	return err != nil || len(missing) > 0
 }
 
 func sendManifest(digest string, data []byte, to Replies) error {

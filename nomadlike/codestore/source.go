@@ -23,13 +23,15 @@ type Source struct {
 	stream Stream
 	ask    structs.CodeAsk
 	asked  bool
+	loose  bool // no tree was named
 	digest tree.Digest
 }
 
 // NewSource asks over a stream for the tree that ask names: of an allocation, or by
-// its digest. The source owns the stream.
+// its digest. One that names a project alone has chunks, and no manifest. The source
+// owns the stream.
 func NewSource(stream Stream, ask structs.CodeAsk) *Source {
-	return &Source{stream: stream, ask: structs.CodeAsk{AllocID: ask.AllocID, Tree: ask.Tree}}
+	return &Source{stream: stream, ask: structs.CodeAsk{AllocID: ask.AllocID, Tree: ask.Tree}, loose: ask.AllocID == "" && ask.Tree.Digest == ""}
 }
 
 // Close ends the stream.
@@ -54,10 +56,7 @@ func (s *Source) manifest() ([]byte, error) {
 		return nil, errors.New("the manifest was asked for before")
 	}
 	s.asked = true
-	if err := s.stream.Send(&s.ask); err != nil {
-		if _, told := s.stream.Recv(); told != nil && !errors.Is(told, io.EOF) {
-			err = told
-		}
+	if err := s.send(&s.ask); err != nil {
 		return nil, err
 	}
 	var data bytes.Buffer
@@ -86,7 +85,14 @@ func (s *Source) manifest() ([]byte, error) {
 // an error the source is of no use; what took was called with is good, so that another
 // server can be asked for the rest. An error of took is returned as it is.
 func (s *Source) Chunks(want []tree.Chunk, took func(tree.Chunk, []byte) error) error {
-	if !s.asked {
+	switch {
+	case s.asked:
+	case s.loose:
+		s.asked = true
+		if err := s.send(&s.ask); err != nil {
+			return err
+		}
+	default:
 		if _, err := s.manifest(); err != nil {
 			return err
 		}
@@ -99,26 +105,16 @@ func (s *Source) Chunks(want []tree.Chunk, took func(tree.Chunk, []byte) error) 
 		for i, chunk := range some {
 			ask.Chunks[i] = structs.CodeChunk{Digest: string(chunk.Digest), Size: chunk.Size}
 		}
-		if err := s.stream.Send(ask); err != nil {
-			if _, told := s.recv(); told != nil {
-				err = told
-			}
+		if err := s.send(ask); err != nil {
 			return err
 		}
 		for _, chunk := range some {
-			data.Reset()
-			for {
-				part, err := s.recv()
-				if err != nil {
-					return err
-				}
-				data.Write(part.Data)
-				if int64(data.Len()) > chunk.Size || part.End && tree.DigestOf(data.Bytes()) != chunk.Digest {
-					return brokenAnswer(chunk.Digest)
-				}
-				if part.End {
-					break
-				}
+			there, err := s.chunk(chunk, &data)
+			if err != nil {
+				return err
+			}
+			if !there {
+				continue
 			}
 			if err := took(chunk, data.Bytes()); err != nil {
 				return err
@@ -126,6 +122,39 @@ func (s *Source) Chunks(want []tree.Chunk, took func(tree.Chunk, []byte) error) 
 		}
 	}
 	return nil
+}
+
+// chunk receives one chunk.
+func (s *Source) chunk(chunk tree.Chunk, into *bytes.Buffer) (there bool, err error) {
+	into.Reset()
+	for {
+		part, err := s.recv()
+		if err != nil {
+			return false, err
+		}
+		if part.Lacks && s.loose {
+			return false, nil
+		}
+		into.Write(part.Data)
+		if int64(into.Len()) > chunk.Size || part.End && tree.DigestOf(into.Bytes()) != chunk.Digest {
+			return false, brokenAnswer(chunk.Digest)
+		}
+		if part.End {
+			return true, nil
+		}
+	}
+}
+
+// send asks, and returns why the stream has ended where it has.
+func (s *Source) send(ask *structs.CodeAsk) error {
+	err := s.stream.Send(ask)
+	if err == nil {
+		return nil
+	}
+	if _, told := s.recv(); told != nil {
+		return told
+	}
+	return err
 }
 
 // recv takes an end of the stream for a server that broke off.
@@ -160,10 +189,10 @@ func (s *Store) Fetch(ctx context.Context, ref structs.CodeRef, from *Source) er
 	if err != nil {
 		return err
 	}
-	if err := s.FetchChunks(ref.Project, Chunks(manifest), from); err != nil {
+	if err := s.FetchChunks(ref.Project, manifest.Chunks(), from); err != nil {
 		return err
 	}
-	_, _, err = s.Commit(ref.Project, data)
+	_, err = s.Commit(ref.Project, data)
 	return err
 }
 

@@ -72,7 +72,7 @@ func (r *replies) Recv() (*structs.CodeAsk, error) {
 }
 
 func (r *replies) Send(part *structs.CodePart) error {
-	own := &structs.CodePart{Digest: part.Digest, Data: slices.Clone(part.Data), End: part.End} // as the network would
+	own := &structs.CodePart{Digest: part.Digest, Data: slices.Clone(part.Data), End: part.End, Lacks: part.Lacks} // as the network would
 	if r.change != nil {
 		r.change(r.sent, own)
 	}
@@ -225,5 +225,33 @@ func TestLackingIsUnavailable(t *testing.T) {
 	ref := structs.CodeRef{Project: "team-a", Digest: string(tree.DigestOf(nil))}
 	if err := s.Serve(ref, nil); structs.CodeOf(err) != structs.CodeUnavailable {
 		t.Errorf("%v", err)
+	}
+}
+
+// An upload may have come to several servers, of which one commits it.
+func TestChunksOfAProjectAreGathered(t *testing.T) {
+	one, two, three := testStore(t, nil), testStore(t, nil), testStore(t, nil)
+	data, pieces := treeOf("one", "two", "three", "four")
+	for server, parts := range map[*Store][]Piece{one: pieces[:2], two: pieces[2:3], three: pieces[3:]} {
+		if _, err := server.Put("team-a", parts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, other := range []*Store{two, three} {
+		source := answered(structs.CodeRef{Project: "team-a"}, nil, func(to Replies) error { return other.ServeProject("team-a", to) })
+		if err := one.FetchChunks("team-a", chunksOf(pieces), source); err != nil {
+			t.Fatal(err)
+		}
+		source.Close()
+	}
+	if _, err := one.Commit("team-a", data); err != nil {
+		t.Error(err)
+	}
+	foreign := answered(structs.CodeRef{Project: "team-b"}, nil, func(to Replies) error { return one.ServeProject("team-b", to) })
+	if err := foreign.Chunks(chunksOf(pieces), func(tree.Chunk, []byte) error {
+		t.Error("a chunk of another project came")
+		return nil
+	}); err != nil {
+		t.Error(err)
 	}
 }

@@ -62,7 +62,7 @@ func keep(t *testing.T, s *Store, project string, texts ...string) structs.CodeR
 	if _, err := s.Put(project, pieces); err != nil {
 		t.Fatal(err)
 	}
-	digest, _, err := s.Commit(project, data)
+	digest, err := s.Commit(project, data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestWhatWasSentIsRead(t *testing.T) {
 	if err != nil || len(missing) != 3 {
 		t.Fatalf("missing: %v, %v", missing, err)
 	}
-	if _, _, err := s.Commit("team-a", data); errorID(err) != "code.incomplete" {
+	if _, err := s.Commit("team-a", data); errorID(err) != "code.incomplete" {
 		t.Errorf("a manifest without its chunks: %v", err)
 	}
 	fresh, err := s.Put("team-a", append(pieces[:2:2], pieces[0]))
@@ -129,7 +129,7 @@ func TestProjectsDoNotMeet(t *testing.T) {
 	if missing, err := s.Missing("team-b", chunksOf(pieces)); err != nil || len(missing) != 1 {
 		t.Errorf("team-b is told of team-a's chunk: %v, %v", missing, err)
 	}
-	if _, _, err := s.Commit("team-b", data); errorID(err) != "code.incomplete" {
+	if _, err := s.Commit("team-b", data); errorID(err) != "code.incomplete" {
 		t.Errorf("team-b has a tree of team-a's chunk: %v", err)
 	}
 	other := structs.CodeRef{Project: "team-b", Digest: ref.Digest}
@@ -246,7 +246,7 @@ func TestTwoSendTheSameAtOnce(t *testing.T) {
 			if _, err := s.Put("team-a", shuffled); err != nil {
 				t.Error(err)
 			}
-			if _, _, err := s.Commit("team-a", data); err != nil {
+			if _, err := s.Commit("team-a", data); err != nil {
 				t.Error(err)
 			}
 		})
@@ -329,7 +329,7 @@ func TestDiskIsFull(t *testing.T) {
 	if _, err := s.Put("team-a", pieces); errorID(err) != "code.disk_full" {
 		t.Fatalf("put: %v", err)
 	}
-	if _, _, err := s.Commit("team-a", data); errorID(err) != "code.incomplete" {
+	if _, err := s.Commit("team-a", data); errorID(err) != "code.incomplete" {
 		t.Errorf("commit: %v", err)
 	}
 	if left, err := os.ReadDir(filepath.Join(s.config.Dir, "team-a", newDir)); err != nil || len(left) != 0 {

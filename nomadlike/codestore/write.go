@@ -139,54 +139,40 @@ func (s *Store) place(p *project, rel string, data []byte) (wrote bool, err erro
 // Commit writes the manifest of a tree of a project, all of whose chunks are here. The
 // tree is on the disk when it returns. A manifest that lacks chunks is refused with the
 // id "code.incomplete".
-func (s *Store) Commit(name string, data []byte) (digest tree.Digest, manifest tree.Manifest, err error) {
-	if manifest, err = tree.Decode(data); err != nil {
-		return "", manifest, err
+func (s *Store) Commit(name string, data []byte) (tree.Digest, error) {
+	manifest, err := tree.Decode(data)
+	if err != nil {
+		return "", err
+	}
+	missing, err := s.Missing(name, manifest.Chunks())
+	if err != nil {
+		return "", err
+	}
+	if len(missing) > 0 {
+		return "", structs.NewError(structs.CodeConflict, "code.incomplete", "missing", len(missing))
 	}
 	p, err := s.of(name)
 	if err != nil {
-		return "", manifest, err
-	}
-	missing, err := s.Missing(name, Chunks(manifest))
-	if err != nil {
-		return "", manifest, err
-	}
-	if len(missing) > 0 {
-		return "", manifest, structs.NewError(structs.CodeConflict, "code.incomplete", "missing", len(missing))
+		return "", err
 	}
 	if err := s.roomFor(p, name, int64(len(data))); err != nil {
-		return "", manifest, err
+		return "", err
 	}
 	if err := s.dirs(p); err != nil {
-		return "", manifest, err
+		return "", err
 	}
 	if err := s.synced(p, chunksDir); err != nil {
-		return "", manifest, err
+		return "", err
 	}
-	digest = tree.DigestOf(data)
+	digest := tree.DigestOf(data)
 	file, err := digits(digest)
 	if err != nil {
-		return "", manifest, err
+		return "", err
 	}
 	if _, err := s.place(p, filepath.Join(treesDir, file), data); err != nil {
-		return "", manifest, s.writeProblem(err)
+		return "", s.writeProblem(err)
 	}
-	return digest, manifest, s.synced(p, treesDir)
-}
-
-// Chunks lists the chunks of a manifest, each once, in the order of the files.
-func Chunks(manifest tree.Manifest) []tree.Chunk {
-	var chunks []tree.Chunk
-	seen := make(map[tree.Digest]bool)
-	for i := range manifest.Entries {
-		for _, chunk := range manifest.Entries[i].Chunks {
-			if !seen[chunk.Digest] {
-				seen[chunk.Digest] = true
-				chunks = append(chunks, chunk)
-			}
-		}
-	}
-	return chunks
+	return digest, s.synced(p, treesDir)
 }
 
 func syncDir(dir string) error {

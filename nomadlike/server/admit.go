@@ -128,6 +128,7 @@ func Admit(snapshot *state.Snapshot, job *structs.Job) (*Admitted, *structs.Erro
 	problems = append(problems, settings.Admit(project, admitted)...)
 	problems = append(problems, placeProblems(snapshot, admitted)...)
 	problems = append(problems, fixSecrets(snapshot, admitted)...)
+	problems = append(problems, fixCode(snapshot, admitted)...)
 	if err := structs.InvalidJob(structs.CodeInvalid, problems); err != nil {
 		return nil, err
 	}

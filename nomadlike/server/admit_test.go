@@ -184,3 +184,24 @@ func TestAdmissionGoesByOneSnapshot(t *testing.T) {
 		}
 	})
 }
+
+// A job's code is what its project has: no digest reaches that of another, and how much
+// it is the cluster says.
+func TestCodeIsThatOfTheProject(t *testing.T) {
+	s := &scripted{t: t, store: state.New(), now: 1}
+	digest := "sha256:" + strings.Repeat("a", 64)
+	s.apply(structs.CommandCodePut, &structs.CodePut{Tree: structs.CodeTree{Project: "vision", Digest: digest, Files: 3, Bytes: 400}})
+	job := &structs.Job{Project: "vision", Workdir: &structs.Workdir{Source: ".", Tree: digest, Files: 1, Bytes: 1}}
+	if problems := fixCode(s.store.Snapshot(), job); len(problems) != 0 || job.Workdir.Files != 3 || job.Workdir.Bytes != 400 {
+		t.Errorf("%+v, %v", job.Workdir, problems)
+	}
+	job.Project = "speech"
+	if problems := fixCode(s.store.Snapshot(), job); len(problems) != 1 || problems[0].ID != "server.code_unknown" || problems[0].Path != "workdir" {
+		t.Errorf("another project's: %v", problems)
+	}
+	for _, workdir := range []*structs.Workdir{nil, {Source: "."}} { // not sent yet: a plan shows such a job
+		if problems := fixCode(s.store.Snapshot(), &structs.Job{Project: "speech", Workdir: workdir}); len(problems) != 0 {
+			t.Errorf("%+v: %v", workdir, problems)
+		}
+	}
+}

@@ -62,6 +62,9 @@ func (s *sweeper) sweep(ctx context.Context, countEnded bool) (deleted bool) {
 	if countEnded {
 		due = append(due, dueForgetting(snapshot, now, s.config.Kept, s.config.Protocol())...)
 	}
+	if countEnded && s.config.Protocol() >= wire.ProtocolCode {
+		due = append(due, dueCode(snapshot, now)...)
+	}
 	if s.config.Protocol() >= wire.ProtocolNodeRemovals { // a server of before would stop at it
 		due = append(due, dueRemovals(snapshot, now, s.config.ForgetNodes)...)
 	}
@@ -153,6 +156,31 @@ func coversWork(snapshot *state.Snapshot, window *structs.Maintenance) bool {
 		}
 	}
 	return false
+}
+
+// dueCode forgets code that no job names and that nobody has sent for a while.
+func dueCode(snapshot *state.Snapshot, now structs.UnixNano) []dueSweep {
+	var forgotten structs.CodeForget
+	for tree := range snapshot.AllCode() {
+		if len(forgotten.Trees) == structs.CodeForgetMax {
+			break
+		}
+		if tree.SentAt.Add(structs.CodeGrace.Std()) > now {
+			continue
+		}
+		named := false
+		for range snapshot.JobsOfCode(tree.Ref()) {
+			named = true
+			break
+		}
+		if !named {
+			forgotten.Trees = append(forgotten.Trees, tree.Ref())
+		}
+	}
+	if len(forgotten.Trees) == 0 {
+		return nil
+	}
+	return []dueSweep{{structs.CommandCodeForget, &forgotten}}
 }
 
 // Kept says which ended jobs the state keeps. The zero value keeps all.

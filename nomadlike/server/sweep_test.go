@@ -92,6 +92,39 @@ func TestDueSweeps(t *testing.T) {
 }
 
 // Windows begin and end by the leader's clock, and stop what came since.
+// Code is forgotten a day after it was last sent, unless a job names it.
+func TestDueCode(t *testing.T) {
+	s := &scripted{t: t, store: state.New(), now: 1}
+	digest := func(n int) string { return fmt.Sprintf("sha256:%064x", n) }
+	for n := range structs.CodeForgetMax + 3 {
+		s.apply(structs.CommandCodePut, &structs.CodePut{Tree: structs.CodeTree{Project: "default", Digest: digest(n)}})
+	}
+	job := testJob("names", 1)
+	job.ID, job.Project, job.Workdir = "job-names", "default", &structs.Workdir{Source: ".", Tree: digest(0)}
+	s.apply(structs.CommandJobSubmit, &structs.JobSubmit{Job: job})
+	day := structs.UnixNano(structs.CodeGrace)
+	if due := dueCode(s.store.Snapshot(), day); len(due) != 0 {
+		t.Errorf("within its grace: %v", due)
+	}
+	s.now = day
+	s.apply(structs.CommandCodePut, &structs.CodePut{Tree: structs.CodeTree{Project: "default", Digest: digest(1)}}) // sent again
+	for _, want := range []int{structs.CodeForgetMax, 1} {
+		s.now = day + 1
+		due := dueCode(s.store.Snapshot(), s.now)
+		if len(due) != 1 {
+			t.Fatalf("%d are due", len(due))
+		}
+		trees := due[0].body.(*structs.CodeForget).Trees
+		if len(trees) != want || trees[0].Digest == digest(0) || trees[0].Digest == digest(1) {
+			t.Errorf("%d trees from %s, want %d", len(trees), trees[0].Digest, want)
+		}
+		s.apply(due[0].kind, due[0].body)
+	}
+	if due := dueCode(s.store.Snapshot(), s.now); len(due) != 0 {
+		t.Errorf("what is named or young: %v", due)
+	}
+}
+
 func TestDueMaintenance(t *testing.T) {
 	s := &scripted{t: t, store: state.New(), now: 1}
 	hour := structs.UnixNano(time.Hour)

@@ -45,6 +45,9 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 			"job", live.ID, "state", state)
 	}
 
+	if refusal := tx.codeProblem(job); refusal != nil {
+		return structs.ApplyResult{}, refusal
+	}
 	if tx.meta.Live+job.SubjobCount() > LiveSubjobsMax {
 		return refuse(structs.CodeUnavailable, "state.queue_full", "max", LiveSubjobsMax)
 	}

@@ -135,6 +135,7 @@ func applyProjectDelete(tx *txn, body *structs.ProjectDelete) (structs.ApplyResu
 		return refuse(structs.CodeConflict, "state.project_has_services", "project", project.Name, "account", accounts[0].Name)
 	}
 	tx.remove(tableProjects, idKey(project.Name), project)
+	tx.removeCodeOf(project.Name) // another of the name begins with none
 	tx.touch(touchProject, project.Name, 0)
 	tx.reviewAll()
 	tx.wakeSchedule()

@@ -35,7 +35,8 @@ import (
 //	6  2026-11-27  what people chose to be told, and their messages
 //	7  2026-11-27  settings of the whole cluster
 //	8  2026-11-27  service accounts
-const formatVersion = 8
+//	9  2026-11-27  code that travels with jobs
+const formatVersion = 9
 
 // formatLeast is the version in which a state is written that has nothing newer.
 const formatLeast = 2
@@ -132,6 +133,7 @@ func dumps() []dump {
 		dumpOf[structs.NotifyMark](tableNotifyMark, 6),
 		dumpOf[structs.Settings](tableSettings, 7),
 		dumpOf[structs.ServiceAccount](tableServices, 8),
+		dumpOf[structs.CodeTree](tableCode, 9),
 	}
 }
 

@@ -34,6 +34,7 @@ const (
 	tableSecretKeys  = "secret_keys"
 	tableSettings    = "settings"
 	tableServices    = "service_accounts"
+	tableCode        = "code"
 
 	tableNotify        = "notify"
 	tableNotifications = "notifications"
@@ -57,6 +58,7 @@ const (
 	indexHash       = "hash"       // tokens by the hash of their secret
 	indexMember     = "member"     // projects by each name that they list, and their own
 	indexIdentity   = "identity"   // accounts by who they are to providers
+	indexTree       = "tree"       // jobs by the code that travels with them
 )
 
 // metaRow is the state's own record: one row, replaced by every batch. It
@@ -214,6 +216,12 @@ func schema() *memdb.DBSchema {
 		}),
 		table(tableJobs, map[string]func(*jobRow) []byte{
 			indexID: func(r *jobRow) []byte { return r.key() },
+			indexTree: func(r *jobRow) []byte {
+				if r.Job.Tree() == "" {
+					return nil
+				}
+				return appendUint(nameKey(r.Job.Project, r.Job.Tree()), r.CreateIndex)
+			},
 		}),
 		table(tableJobStatuses, map[string]func(*jobStatusRow) []byte{
 			indexID: func(r *jobStatusRow) []byte { return indexKey(r.Status.CreateIndex) },
@@ -323,6 +331,9 @@ func schema() *memdb.DBSchema {
 		}),
 		table(tableServices, map[string]func(*structs.ServiceAccount) []byte{
 			indexID: func(a *structs.ServiceAccount) []byte { return nameKey(a.Project, a.Name) },
+		}),
+		table(tableCode, map[string]func(*structs.CodeTree) []byte{
+			indexID: func(c *structs.CodeTree) []byte { return nameKey(c.Project, c.Digest) },
 		}),
 		table(tableForecasts, map[string]func(*forecastRow) []byte{
 			indexID:      func(r *forecastRow) []byte { return attemptKey(r.JobID, r.Subjob, r.Attempt) },

@@ -207,6 +207,10 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyServiceAccountRevoke), true
 	case structs.CommandTokensUsed:
 		return read(applyTokensUsed), true
+	case structs.CommandCodePut:
+		return read(applyCodePut), true
+	case structs.CommandCodeForget:
+		return read(applyCodeForget), true
 	case structs.CommandJobControl:
 		return read(applyJobControl), true
 	case structs.CommandJobFinish:

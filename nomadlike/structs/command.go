@@ -68,6 +68,8 @@ const (
 	CommandServiceAccountDelete CommandKind = 59 // admission
 	CommandServiceAccountRevoke CommandKind = 60 // admission
 	CommandTokensUsed           CommandKind = 61 // every server's door, about tokens of service accounts
+	CommandCodePut              CommandKind = 62 // admission
+	CommandCodeForget           CommandKind = 63 // leader's sweep: code that no job names
 )
 
 // Command is one entry of the replicated log. Time, ids and every random

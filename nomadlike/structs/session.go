@@ -51,6 +51,8 @@ const (
 	MethodServerRefusals  = "Server.Refusals"   // what a node refused at its own door
 	MethodServerSecrets   = "Server.Secrets"
 	MethodServerOfferSeal = "Server.OfferServerKey" // a key that data keys are sealed with
+	MethodServerCode      = "Server.Code"           // a stream of the code that travels with a job
+	MethodServerTakeCode  = "Server.TakeCode"       // have another server fetch code from the one that asks
 )
 
 // SessionUp is what a node says on its stream; exactly one field is set.

@@ -43,6 +43,8 @@ var said = map[string][]reflect.Type{
 	structs.MethodServerAuditLook: both[structs.AuditCheckAsk, structs.AuditChecked](),
 	structs.MethodServerRefusals:  both[structs.NodeRefusals, structs.NodeRefusalsKept](),
 	structs.MethodServerSecrets:   both[structs.SecretsRequest, structs.SecretsReply](),
+	structs.MethodServerCode:      both[structs.CodeAsk, structs.CodePart](),
+	structs.MethodServerTakeCode:  both[structs.CodeTake, structs.CodeTaken](),
 	structs.MethodServerOfferSeal: both[structs.ServerKeyOffer, structs.ServerKeyKept](),
 }
 

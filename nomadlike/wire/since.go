@@ -33,8 +33,10 @@ func (e *UnknownFieldError) Error() string {
 // OldestProtocol or one before it.
 func kindSince(kind structs.CommandKind) int {
 	switch {
-	case kind > structs.CommandTokensUsed:
+	case kind > structs.CommandCodeForget:
 		return ProtocolVersion // whoever adds a kind says here since when
+	case kind >= structs.CommandCodePut:
+		return ProtocolCode
 	case kind >= structs.CommandServiceAccountPut:
 		return ProtocolServices
 	case kind == structs.CommandSettingsPut:

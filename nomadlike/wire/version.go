@@ -43,7 +43,8 @@ package wire
 //	32  2026-11-27  code travels with jobs: Job.Workdir
 //	33  2026-11-27  servers hear what nodes refuse at their own doors: Server.Refusals
 //	34  2026-11-27  service accounts: commands 57 to 61, RestService, Token.UsedAt, Token.UsedFrom, Settings.ServiceTokenTTL, service accounts in stored states
-const ProtocolVersion = 34
+//	35  2026-11-27  servers keep the code that travels with jobs: commands 62 and 63, Server.Code, Server.TakeCode, code in stored states
+const ProtocolVersion = 35
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -73,6 +74,6 @@ const (
 	ProtocolSecrets      = 26 // CommandSecretSet to CommandSecretsReseal, RestSecret, Task.Secrets, Server.Secrets, Server.OfferServerKey
 	ProtocolProviders    = 28 // CommandSignIn, CommandUserIdentity, User.Identities, Project.Granted, Token.Provider
 	ProtocolSettings     = 31 // CommandSettingsPut, RestSettings, Project.NoSharing, Pool.CeilingsBy
-	ProtocolCode         = 32 // Job.Workdir
+	ProtocolCode         = 35 // Job.Workdir, CommandCodePut, CommandCodeForget, Server.Code, Server.TakeCode
 	ProtocolServices     = 34 // CommandServiceAccountPut to CommandTokensUsed, RestService, Token.UsedAt
 )

@@ -432,6 +432,33 @@ export interface ClusterInit {
   join_tokens?: JoinToken[]
 }
 
+export interface CodeKept {
+  chunks: number
+  fresh: number
+}
+
+export interface CodeMade {
+  bytes: number
+  files: number
+  index: number
+  tree: string
+}
+
+export interface CodeMissing {
+  known: boolean
+  missing: string[] | null
+}
+
+export interface CodeMissingRequest {
+  chunks?: CodePartRef[]
+  tree: string
+}
+
+export interface CodePartRef {
+  digest: string
+  size: number
+}
+
 export interface CommitRequest {
   comment?: string
   name: string

@@ -105,6 +105,9 @@ var limitGroups = []limitGroup{
 		{"jobspec", "ChangesMax", count},
 	}},
 	{"data", []limit{
+		{"nomadlike/codestore", "ProjectBytesMax", size},
+		{"nomadlike/structs", "CodeTreesPerProject", count},
+		{"nomadlike/structs", "CodeTreesMax", count},
 		{"nomadlike/client/data", "FilesMax", count},
 		{"nomadlike/client/data", "SourceFilesMax", count},
 		{"nomadlike/client/data", "namesMax", size},

@@ -18,14 +18,14 @@ import (
 var between = map[string][]string{
 	"nomadlike/structs": {
 		"DataNamesMax", "NotifyLinesMax", "NotifyLinesSizeMax", "NotifyMadeMax", "NotifyNamesMax", "NotifyProblemMax", "NotifySettledMax", "NotifySpanMax", "DeviceProcessesMax", "DeviceReasonMax", "HistoryGaugesMax", "MetricsAllocsMax", "NodeFaultsMax", "NoteParamMax", "NoteParamsMax",
-		"WorkdirBranchMax", "NodeRefusalsMax", "OnceMax", "PasswordHashMax", "PastCAsMax", "SecretKeysMax", "ProgressCardsMax", "RankHistoryAllocsMax", "SeenMax", "SeenValueMax", "SourceMax", "UnwellServersMax", "TokenUsesMax",
+		"WorkdirBranchMax", "CodeAskMax", "CodeForgetMax", "CodePartMax", "NodeRefusalsMax", "OnceMax", "PasswordHashMax", "PastCAsMax", "SecretKeysMax", "ProgressCardsMax", "RankHistoryAllocsMax", "SeenMax", "SeenValueMax", "SourceMax", "UnwellServersMax", "TokenUsesMax",
 	},
 	"nomadlike/state": {
 		"FeaturesMax", "ForecastRevisionsMax", "ForecastsMax", "ForgottenMax", "InventoryMax", "JournalMax", "LedgerHoursMax", "LimitsMax",
 		"NotesMax", "PlanGangsMax",
 		"ReportsMax", "ResealsMax", "VictimsMax", "WaitsMax",
 	},
-	"nomadlike/api":             {"AgentsNamedMax", "AnswerSizeMax", "NoteShownMax", "TrendJobsMax", "TrendPointsMax", "UseZoneMax"},
+	"nomadlike/api":             {"AgentsNamedMax", "AnswerSizeMax", "CodeBytesMax", "CodeChunksMax", "CodeMissingMax", "CodeRequestsMax", "NoteShownMax", "TrendJobsMax", "TrendPointsMax", "UseZoneMax"},
 	"nomadlike/structs/outlook": {"HelpsMax"},
 	"jobspec":                   {},
 }
