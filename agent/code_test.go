@@ -19,6 +19,7 @@ import (
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/audit"
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/client"
 	"nomadlike/nomadlike/codestore"
 	"nomadlike/nomadlike/server"
 	"nomadlike/nomadlike/structs"
@@ -227,8 +228,12 @@ func TestNodesGetTheirOwnCodeAlone(t *testing.T) {
 	if owner.ID() != alloc.NodeID {
 		owner, other = other, owner
 	}
-	source, err := askedCode(t, owner, c.servers[0], structs.CodeAsk{AllocID: alloc.ID})
-	if err != nil || source.Digest() != digest {
+	source, err := client.CodeOver(owner.pool)(t.Context(), c.servers[0].Addr(), alloc.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	if _, err := source.Manifest(); err != nil || source.Digest() != digest {
 		t.Fatalf("the node that runs it: %v", err)
 	}
 	manifest, _ := codeOfTexts("import torch", "print()")
@@ -302,11 +307,11 @@ func TestHostileCode(t *testing.T) {
 	if _, err := eve.CommitCode(t.Context(), manifest.Encode()); failureID(err) != "code.incomplete" {
 		t.Errorf("eve commits: %v", err)
 	}
-	for name, client := range map[string]*api.Client{"in her project": eve, "in his": eve.In("one")} {
-		if _, err := client.CodeManifest(t.Context(), digest); structs.CodeOf(err) != structs.CodeNotFound && structs.CodeOf(err) != structs.CodeForbidden {
+	for name, asks := range map[string]*api.Client{"in her project": eve, "in his": eve.In("one")} {
+		if _, err := asks.CodeManifest(t.Context(), digest); structs.CodeOf(err) != structs.CodeNotFound && structs.CodeOf(err) != structs.CodeForbidden {
 			t.Errorf("eve reads the manifest %s: %v", name, err)
 		}
-		if _, err := client.CodeChunk(t.Context(), digest, pieces[0].Chunk); structs.CodeOf(err) != structs.CodeNotFound && structs.CodeOf(err) != structs.CodeForbidden {
+		if _, err := asks.CodeChunk(t.Context(), digest, pieces[0].Chunk); structs.CodeOf(err) != structs.CodeNotFound && structs.CodeOf(err) != structs.CodeForbidden {
 			t.Errorf("eve reads a chunk %s: %v", name, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"nomadlike/nomadlike/client/secrets"
 	"nomadlike/nomadlike/client/service"
 	"nomadlike/nomadlike/client/session"
+	"nomadlike/nomadlike/codestore"
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/structs"
 )
@@ -84,6 +85,20 @@ func SecretsOver(pool *rpc.Pool) secrets.Ask {
 			return nil, err
 		}
 		return rpc.Call[structs.SecretsRequest, structs.SecretsReply](ctx, conn, structs.MethodServerSecrets, &structs.SecretsRequest{AllocID: allocID})
+	}
+}
+
+// CodeOver asks servers for the code of allocations over connections of pool. Whoever
+// answers has to prove that it is a server. A source lives until its context ends, or it
+// is closed.
+func CodeOver(pool *rpc.Pool) func(ctx context.Context, addr, allocID string) (*codestore.Source, error) {
+	return func(ctx context.Context, addr, allocID string) (*codestore.Source, error) {
+		target := rpc.Target{Addr: addr, Expect: auth.Expect{Role: auth.RoleServer}}
+		stream, err := openStream[structs.CodeAsk, structs.CodePart](ctx, pool, target, structs.MethodServerCode)
+		if err != nil {
+			return nil, err
+		}
+		return codestore.NewSource(stream, structs.CodeAsk{AllocID: allocID}), nil
 	}
 }
 
