@@ -2,7 +2,10 @@ package tree
 
 import (
 	"path"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -23,10 +26,10 @@ func (m Manifest) Check() error {
 			return err
 		}
 		if i > 0 && m.Entries[i-1].Path >= entry.Path {
-			return structs.NewError(structs.CodeInvalid, "tree.order", "path", entry.Path)
+			return structs.NewError(structs.CodeInvalid, "tree.order", "path", shown(entry.Path))
 		}
 		if !dirs[path.Dir(entry.Path)] {
-			return structs.NewError(structs.CodeInvalid, "tree.no_parent", "path", entry.Path)
+			return structs.NewError(structs.CodeInvalid, "tree.no_parent", "path", shown(entry.Path))
 		}
 		if err := entry.check(sizes); err != nil {
 			return err
@@ -41,7 +44,7 @@ func (m Manifest) Check() error {
 // check looks at what an entry says of itself. Sizes remembers how long each chunk is
 // said to be.
 func (e *Entry) check(sizes map[Digest]int64) error {
-	wrong := func() error { return structs.NewError(structs.CodeInvalid, "tree.entry", "path", e.Path) }
+	wrong := func() error { return structs.NewError(structs.CodeInvalid, "tree.entry", "path", shown(e.Path)) }
 	if e.Mode&^0o777 != 0 || e.Kind != KindFile && len(e.Chunks) > 0 || e.Kind != KindLink && e.Target != "" {
 		return wrong()
 	}
@@ -71,14 +74,14 @@ func (e *Entry) check(sizes map[Digest]int64) error {
 // checkPath refuses what is no path below a root.
 func checkPath(name string) error {
 	if name == "" || len(name) > PathMax || strings.ContainsRune(name, 0) {
-		return structs.NewError(structs.CodeInvalid, "tree.path", "path", name)
+		return structs.NewError(structs.CodeInvalid, "tree.path", "path", shown(name))
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "" || part == "." || part == ".." {
-			return structs.NewError(structs.CodeInvalid, "tree.path", "path", name)
+			return structs.NewError(structs.CodeInvalid, "tree.path", "path", shown(name))
 		}
 		if len(part) > NameMax {
-			return structs.NewError(structs.CodeInvalid, "tree.name_too_long", "path", name, "max", NameMax)
+			return structs.NewError(structs.CodeInvalid, "tree.name_too_long", "path", shown(name), "max", NameMax)
 		}
 	}
 	return nil
@@ -89,9 +92,9 @@ func checkPath(name string) error {
 // may be another link, and nobody could tell where ".." leads from there.
 func checkLink(name, target string) error {
 	if target == "" || len(target) > PathMax || strings.ContainsRune(target, 0) {
-		return structs.NewError(structs.CodeInvalid, "tree.entry", "path", name)
+		return structs.NewError(structs.CodeInvalid, "tree.entry", "path", shown(name))
 	}
-	out := structs.NewError(structs.CodeInvalid, "tree.link_out", "path", name, "target", target, "line", ignoreLine(name, false))
+	out := structs.NewError(structs.CodeInvalid, "tree.link_out", "path", shown(name), "target", shown(target), "line", ignoreLine(name, false))
 	if path.IsAbs(target) {
 		return out
 	}
@@ -111,21 +114,35 @@ func checkLink(name, target string) error {
 	return nil
 }
 
-// ignoreLine is the line of an ignore file that leaves out exactly this path.
+// ignoreLine is the line of an ignore file that leaves out this path. What nobody can
+// type, or a line cannot hold, is a "?" in it, which stands for any one byte.
 func ignoreLine(name string, dir bool) string {
 	var line strings.Builder
 	line.WriteByte('/')
-	for i := range len(name) {
-		switch c := name[i]; c {
-		case '*', '?', '[', '\\', ' ':
+	for i := 0; i < len(name); {
+		r, width := utf8.DecodeRuneInString(name[i:])
+		switch {
+		case strings.ContainsRune(`*?[\ `, r):
 			line.WriteByte('\\')
-			line.WriteByte(c)
+			line.WriteRune(r)
+		case r == utf8.RuneError && width == 1 || !unicode.IsPrint(r):
+			line.WriteString(strings.Repeat("?", width))
 		default:
-			line.WriteByte(c)
+			line.WriteRune(r)
 		}
+		i += width
 	}
 	if dir {
 		line.WriteByte('/')
 	}
 	return line.String()
+}
+
+// shown is a path as errors name it: as it is, or quoted where a terminal or a log would
+// not show it so.
+func shown(name string) string {
+	if utf8.ValidString(name) && strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+		return name
+	}
+	return strconv.Quote(name)
 }

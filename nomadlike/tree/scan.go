@@ -67,11 +67,11 @@ func Scan(ctx context.Context, dir string, options Options) (Manifest, []LeftOut
 func openTree(dir string) (*os.Root, error) {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
-		return nil, structs.NewError(structs.CodeInvalid, "tree.no_directory", "path", dir)
+		return nil, structs.NewError(structs.CodeInvalid, "tree.no_directory", "path", shown(dir))
 	}
 	root, openErr := os.OpenRoot(dir)
 	if err = errors.Join(err, openErr); err != nil {
-		return nil, structs.NewError(structs.CodeInvalid, "tree.directory", "path", dir, "problem", systemSaid(firstOf(err))).Because(err)
+		return nil, structs.NewError(structs.CodeInvalid, "tree.directory", "path", shown(dir), "problem", systemSaid(firstOf(err))).Because(err)
 	}
 	return root, nil
 }
@@ -188,7 +188,7 @@ func readRules(name string, file io.Reader) ([]byte, error) {
 		return nil, unreadableFile(name, err)
 	}
 	if len(data) > ignoreSizeMax {
-		return nil, structs.NewError(structs.CodeTooLarge, "tree.ignore_too_large", "path", name, "max", ignoreSizeMax)
+		return nil, structs.NewError(structs.CodeTooLarge, "tree.ignore_too_large", "path", shown(name), "max", ignoreSizeMax)
 	}
 	return data, nil
 }
@@ -217,7 +217,7 @@ func (w *walker) take(name string, info fs.FileInfo) error {
 		}
 		entry.Kind, entry.Mode, entry.Target = KindLink, 0, target
 	default:
-		return structs.NewError(structs.CodeInvalid, "tree.special", "path", name, "kind", specialKind(mode), "line", ignoreLine(name, false))
+		return structs.NewError(structs.CodeInvalid, "tree.special", "path", shown(name), "kind", specialKind(mode), "line", ignoreLine(name, false))
 	}
 	w.found = append(w.found, found{entry, info})
 	return nil
@@ -315,11 +315,11 @@ func (w *walker) chunksOf(f *found, cut *cutter) (chunks []Chunk, err error) {
 }
 
 func unreadableFile(name string, err error) error {
-	return structs.NewError(structs.CodeInvalid, "tree.unreadable", "path", name, "problem", systemSaid(err), "line", ignoreLine(name, false)).Because(err)
+	return structs.NewError(structs.CodeInvalid, "tree.unreadable", "path", shown(name), "problem", systemSaid(err), "line", ignoreLine(name, false)).Because(err)
 }
 
 func changed(name string, err error) error {
-	return structs.NewError(structs.CodeConflict, "tree.changed", "path", name, "line", ignoreLine(name, false)).Because(err)
+	return structs.NewError(structs.CodeConflict, "tree.changed", "path", shown(name), "line", ignoreLine(name, false)).Because(err)
 }
 
 // outerRules are those that hold above dir: of the work tree of git that dir lies in, and

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -217,12 +218,13 @@ func TestWhatCannotTravel(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { os.RemoveAll(dir) })
-			if err := test.make(filepath.Join(dir, "bad one*")); err != nil {
+			const bad = "bad one*\n\x1b[31m\xb4\xfa\\-"
+			if err := test.make(filepath.Join(dir, bad)); err != nil {
 				t.Fatal(err)
 			}
 			_, _, err = Scan(t.Context(), dir, Options{})
 			var told *structs.Error
-			if !errors.As(err, &told) || told.ID != test.id || told.Params["path"] != "bad one*" {
+			if !errors.As(err, &told) || told.ID != test.id || told.Params["path"] != strconv.Quote(bad) {
 				t.Fatalf("%v", err)
 			}
 			writeFile(t, filepath.Join(dir, OwnIgnore), told.Params["line"]+"\n") // the cure

@@ -55,9 +55,9 @@ func unpackFailed(name string, err error) error {
 		return err
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return structs.NewError(structs.CodeUnavailable, "tree.disk_full", "path", name).Because(err)
+		return structs.NewError(structs.CodeUnavailable, "tree.disk_full", "path", shown(name)).Because(err)
 	}
-	return structs.NewError(structs.CodeUnavailable, "tree.unpack", "path", name, "problem", systemSaid(err)).Because(err)
+	return structs.NewError(structs.CodeUnavailable, "tree.unpack", "path", shown(name), "problem", systemSaid(err)).Because(err)
 }
 
 // systemSaid is what the system said about a file, without the path, which the text
@@ -98,7 +98,7 @@ func copyChunk(ctx context.Context, to io.Writer, chunk Chunk, name string, open
 		return err
 	}
 	if size != chunk.Size || digestFrom([sha256.Size]byte(sum.Sum(nil))) != chunk.Digest {
-		return structs.NewError(structs.CodeInternal, "tree.wrong_bytes", "path", name, "chunk", chunk.Digest.Short())
+		return structs.NewError(structs.CodeInternal, "tree.wrong_bytes", "path", shown(name), "chunk", chunk.Digest.Short())
 	}
 	return nil
 }
