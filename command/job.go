@@ -50,6 +50,7 @@ func jobVerbs() []verb {
 
 func jobRun(set *flag.FlagSet) func(*Env, []string) error {
 	source, name, connection, output := declareSource(set), declareName(set), declareConnection(set), declareOutput(set)
+	workdir := declareWorkdir(set)
 	wait := set.Bool("wait", false, "cli.flag.wait")
 	logs := set.Bool("logs", false, "cli.flag.logs")
 	detach := set.Bool("detach", false, "cli.flag.detach")
@@ -69,11 +70,27 @@ func jobRun(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
+		code, err := env.readCode(path, job, *workdir.dir)
+		if err != nil {
+			return err
+		}
+		if *workdir.dryRun {
+			return env.showCode(output, code, *workdir.list)
+		}
+		if code != nil && !output.forPrograms() {
+			env.printCode(code)
+			if *workdir.list {
+				env.printCodeList(code)
+			}
+		}
 		client, err := env.connect(connection)
 		if err != nil {
 			return err
 		}
 		defer client.Close()
+		if err := env.sendCode(client, job, code, output.forPrograms()); err != nil {
+			return err
+		}
 		submitted, err := client.SubmitJob(env.Context, api.JobRequest{Job: job}, *key)
 		if err != nil {
 			return env.explain(err, places)
@@ -129,6 +146,9 @@ func jobValidate(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
+		if _, err := env.readCode(path, job, ""); err != nil { // what cannot be sent is told before it is
+			return err
+		}
 		later := places.Diagnose(job.NotAvailable(), jobspec.SeverityWarning)
 		if len(later) > 0 {
 			if err := later.Render(env.Stderr, env.style()); err != nil {
@@ -157,12 +177,17 @@ func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
 	source, name, connection, output := declareSource(set), declareName(set), declareConnection(set), declareOutput(set)
 	launch := set.Bool("launch", false, "cli.flag.launch")
 	rank := set.Int("rank", -1, "cli.flag.rank")
+	dir := set.String("workdir", "", "cli.flag.workdir")
 	return func(env *Env, args []string) error {
 		path, err := one(args, "FILE")
 		if err != nil {
 			return err
 		}
 		job, places, err := env.readNamed(path, source, name, "")
+		if err != nil {
+			return err
+		}
+		code, err := env.readCode(path, job, *dir) // looked at, and not sent
 		if err != nil {
 			return err
 		}
@@ -193,6 +218,9 @@ func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
 			Forecast *api.JobOutlook `json:"forecast"`
 		}{plan, found}
 		return env.show(output, value, func() {
+			if code != nil {
+				env.printCode(code)
+			}
 			env.printPlan(plan, found, *launch || *rank >= 0)
 			if len(plan.Lacks) == 0 && (!plan.StartsNow || len(found.Victims) > 0) { // what is refused waits for nothing
 				fmt.Fprintln(env.Stdout)

@@ -140,6 +140,13 @@ func (env *Env) submitClone(client *api.Client, source []byte) error {
 		return &exitError{code: ExitError}
 	}
 	job.Source = string(source)
+	code, err := env.readCode("-", job, "") // none, unless an edit says another directory
+	if err != nil {
+		return err
+	}
+	if err := env.sendCode(client, job, code, false); err != nil {
+		return err
+	}
 	submitted, err := client.SubmitJob(env.Context, api.JobRequest{Job: job}, "")
 	if err != nil {
 		return env.explain(err, places)

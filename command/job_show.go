@@ -176,6 +176,9 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 	fields.row(env.text("cli.col.user"), safe(job.User))
 	fields.row(env.text("cli.col.mode"), string(job.Distributed.Mode))
 	fields.row(env.text("cli.col.nodes"), strconv.Itoa(job.Nodes))
+	if code := env.workdirText(job.Workdir); code != "" {
+		fields.row(env.text("cli.col.code"), code)
+	}
 	fields.row(env.text("cli.col.priority"), priorityText(job.Priority, job.VIP != nil))
 	if job.VIP != nil {
 		fields.row(env.text("cli.col.machines"), machinesText(job.VIP))

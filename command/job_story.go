@@ -35,7 +35,18 @@ func jobDiff(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
-		return env.show(output, found, func() { env.printDiff(found) })
+		code, err := env.diffCode(client, found)
+		if err != nil {
+			return err
+		}
+		value := struct {
+			*api.JobDiff
+			Code *codeDiff `json:"code,omitempty"`
+		}{found, code}
+		return env.show(output, value, func() {
+			env.printDiff(found)
+			env.printCodeDiff(code)
+		})
 	}
 }
 

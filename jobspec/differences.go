@@ -126,8 +126,11 @@ func (l *lister) argument(name string, v value) {
 
 // written is the value of an argument as the job file has it; texts without quotes.
 func written(name string, v value) string {
-	if to, ok := v.to[0].(*string); ok {
+	switch to := v.to[0].(type) {
+	case *string:
 		return *to
+	case **structs.Workdir:
+		return directoryShown(*to)
 	}
 	block := hclwrite.NewBlock("value", nil)
 	v.write(writer{block}, name)

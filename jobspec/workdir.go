@@ -2,6 +2,21 @@ package jobspec
 
 import "nomadlike/nomadlike/structs"
 
+// treeShown is how much of a digest people are shown: "sha256:" and 12 digits.
+const treeShown = len("sha256:") + 12
+
+// directoryShown is the code of a job as people compare it: by what it is, wherever it
+// came from.
+func directoryShown(w *structs.Workdir) string {
+	switch {
+	case w == nil:
+		return ""
+	case len(w.Tree) > treeShown:
+		return w.Tree[:treeShown]
+	}
+	return w.Source
+}
+
 // directory is the code of a job. A file names the directory, or the digest of a tree
 // that was sent before; of a job that has its code the digest is written, so that the
 // file runs the same bytes wherever it lies.
