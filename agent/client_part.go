@@ -106,7 +106,7 @@ func (p *clientPart) open() error {
 		Disk:     c.Disk,
 		Room:     c.Room,
 		Accounts: c.Exec.Accounts, UIDMin: c.Exec.UIDMin, UIDMax: c.Exec.UIDMax,
-		Servers: p.servers, OpenSession: client.SessionOver(pool), OpenExec: client.ExecOver(pool), AskSecrets: client.SecretsOver(pool),
+		Servers: p.servers, OpenSession: client.SessionOver(pool), OpenExec: client.ExecOver(pool), AskSecrets: client.SecretsOver(pool), AskCode: client.AskCodeOver(pool),
 		Binary: binary, Logger: p.log, SysRoot: p.options.SysRoot,
 	})
 	if err != nil {

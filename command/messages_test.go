@@ -86,7 +86,7 @@ func builtIDs() []string {
 		}
 	}
 	ids = append(ids, "event.node.device_"+string(structs.DeviceClear), "event.node.device_"+string(structs.DeviceReset))
-	for _, step := range []string{"files", "image", "data", "hooks", "precheck", "barrier"} {
+	for _, step := range []string{"files", "image", "data", "code", "hooks", "precheck", "barrier"} {
 		ids = append(ids, "cli.step."+step)
 	}
 	for _, order := range topOrders() {

@@ -378,7 +378,7 @@ func plannedNode(snapshot *state.Snapshot, job *structs.Job, alloc *structs.Allo
 	}
 	facts := launch.OfNode(job, &alloc.Spec, node.Attributes)
 	facts.TaskDir, facts.LocalDir, facts.SecretsDir = somewhere.TaskDir, somewhere.LocalDir, somewhere.SecretsDir
-	facts.AgentPath, facts.Base = somewhere.AgentPath, somewhere.Base
+	facts.AgentPath, facts.Base, facts.CodeDir = somewhere.AgentPath, somewhere.Base, somewhere.CodeDir
 	return facts
 }
 

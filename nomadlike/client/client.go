@@ -14,6 +14,7 @@ import (
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/client/account"
 	"nomadlike/nomadlike/client/alloc"
+	"nomadlike/nomadlike/client/code"
 	"nomadlike/nomadlike/client/data"
 	"nomadlike/nomadlike/client/devices"
 	"nomadlike/nomadlike/client/environment"
@@ -52,6 +53,7 @@ type Client struct {
 	files     layout.Layout
 	store     *store.Store
 	data      *data.Store
+	code      *code.Store
 	session   *session.Session
 	listener  *listener
 	inbox     *loop.Inbox
@@ -183,8 +185,9 @@ func (c *Client) furnish(node structs.Node) {
 	sets := &prepare.Datasets{
 		Store: c.data, Remotes: config.Remotes, Events: c.inbox, Notes: notes, Node: c.node, Now: config.Now, Log: c.log,
 	}
+	travelled := &prepare.Code{Store: c.code, Layout: c.files, Events: c.inbox, Notes: notes, Now: config.Now, Log: c.log}
 	c.preparer = prepare.New(prepare.Config{
-		Layout: c.files, Drivers: config.Drivers, Storages: config.Storages, Data: sets, Owners: owners,
+		Layout: c.files, Drivers: config.Drivers, Storages: config.Storages, Data: sets, Code: travelled, Owners: owners,
 		Binary: config.Binary, SharedDir: config.SharedDir, EnvFile: config.EnvFile, NCCLDebug: config.NCCLDebug,
 		SysRoot: config.SysRoot, Events: c.inbox, Notes: notes, Node: c.node, Disks: c.disks, Rooms: c.bounds, Guard: c.guard,
 		Environment: looks, Hooks: scripts, Secrets: c.secrets, Devices: c.devices, Holds: c.holds, Shells: c.service, Now: config.Now, Log: c.log,
@@ -285,6 +288,10 @@ func (c *Client) open() (sameBoot bool, err error) {
 	}
 	c.config.Fast.Log, c.config.Fast.Broken = c.log, c.dataLost
 	if c.data, err = data.Open(c.config.Fast); err != nil {
+		return false, err
+	}
+	c.code, err = code.Open(code.Config{Dir: c.files.Code(), Ask: c.config.AskCode, Servers: c.serversToAsk, Now: c.config.Now, Log: c.log})
+	if err != nil {
 		return false, err
 	}
 	c.store, c.recovered, err = store.Open(c.config.DataDir)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nomadlike/internal/clock"
+	"nomadlike/nomadlike/client/code"
 	"nomadlike/nomadlike/client/data"
 	"nomadlike/nomadlike/client/data/remote"
 	"nomadlike/nomadlike/client/fingerprint"
@@ -65,6 +66,7 @@ type Config struct {
 	OpenSession session.Opener
 	OpenExec    service.ExecOpener // nil: ranks reach no ranks of other nodes
 	AskSecrets  secrets.Ask        // nil: tasks that need secrets do not start
+	AskCode     code.Ask           // nil: tasks of jobs with code of their own do not start
 	// SecretsDir is a directory in memory for secrets that are files, made when
 	// missing. "" means one of the node in /run for root, and in ShmDir for others.
 	SecretsDir string

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/client/code"
 	"nomadlike/nomadlike/client/secrets"
 	"nomadlike/nomadlike/client/service"
 	"nomadlike/nomadlike/client/session"
@@ -99,6 +100,18 @@ func CodeOver(pool *rpc.Pool) func(ctx context.Context, addr, allocID string) (*
 			return nil, err
 		}
 		return codestore.NewSource(stream, structs.CodeAsk{AllocID: allocID}), nil
+	}
+}
+
+// AskCodeOver asks as CodeOver does, for a node.
+func AskCodeOver(pool *rpc.Pool) code.Ask {
+	ask := CodeOver(pool)
+	return func(ctx context.Context, addr, allocID string) (code.Source, error) {
+		source, err := ask(ctx, addr, allocID)
+		if err != nil {
+			return nil, err // and no source that is one of nothing
+		}
+		return source, nil
 	}
 }
 

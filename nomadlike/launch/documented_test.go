@@ -65,7 +65,7 @@ func documentedRank(t *testing.T, mode structs.Mode) Launch {
 	t.Helper()
 	job := &structs.Job{
 		ID: "j", Name: "doc", Project: "default", Nodes: 2, Distributed: structs.Distributed{Mode: mode},
-		Task: structs.Task{Driver: structs.DriverExec, Command: "python3 train.py"}, Resources: []structs.Resources{{CPU: 1}},
+		Task: structs.Task{Driver: structs.DriverExec, Command: "python3 train.py"}, Resources: []structs.Resources{{CPU: 1}}, Workdir: &structs.Workdir{Source: "."},
 	}
 	members := []structs.Member{
 		{Name: "doc-1-0", Addr: "192.0.2.1", NodeName: "a", Ports: map[string]int{structs.MasterPortName: 20001, "http": 20002}},

@@ -81,7 +81,13 @@ var BaseNames = []string{"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "
 const (
 	LocalDir   = "local"   // for what it need not keep
 	SecretsDir = "secrets" // that nobody but the task may read
+	CodeDir    = "code"    // the code that came with its job
 )
+
+// CodeView is where tasks with a view of their own see CodeDir, on every node.
+const CodeView = "/workspace/" + CodeDir
+
+const envCodeDir = "NOMADLIKE_CODE_DIR"
 
 // settle resolves the user's values that name variables, by what the mode has set
 // so far, and puts the base below everything.
@@ -175,6 +181,9 @@ func (b *build) common() {
 	}
 	if b.node.SecretsDir != "" {
 		e.set("NOMADLIKE_SECRETS_DIR", b.node.SecretsDir)
+	}
+	if b.node.CodeDir != "" {
+		e.set(envCodeDir, b.node.CodeDir)
 	}
 	if b.job.Batch != nil && a.Subjob >= 0 && a.Subjob < len(b.job.Batch.Subtasks) {
 		e.set("NOMADLIKE_SUBJOB_NAME", b.job.Batch.Subtasks[a.Subjob].Name)

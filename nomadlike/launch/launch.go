@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ type NodeFacts struct {
 	TaskDir    string // the task's own directory; Files are relative to it
 	LocalDir   string // scratch of the allocation; "" when there is none
 	SecretsDir string // "" when there is none
+	CodeDir    string // the code that came with the job, where its command starts; "" when none did
 	AgentPath  string // the nomadlike binary; needed by mpi
 	// Interface is the network interface that carries Member.Addr, and Network
 	// the same as a CIDR such as 10.77.0.0/24; "" leaves the choice to the
@@ -181,6 +183,9 @@ func Somewhere(job *structs.Job) NodeFacts {
 	for _, name := range BaseNames {
 		node.Base[name] = "$" + name
 	}
+	if job.Workdir != nil {
+		node.CodeDir = CodeView
+	}
 	return node
 }
 
@@ -253,11 +258,8 @@ func newBuild(input Input) (*build, error) {
 		return nil, structs.NewError(structs.CodeInvalid, "launch.env_name", "name", name)
 	}
 	b.out.Hostname = b.members[b.rank].Name
-	b.out.Dir = job.Task.Dir
-	if b.out.Dir == "" {
-		b.out.Dir = b.node.TaskDir
-	} else if !path.IsAbs(b.out.Dir) {
-		b.out.Dir = path.Join(b.node.TaskDir, b.out.Dir)
+	if b.out.Dir = job.Task.Dir; !path.IsAbs(b.out.Dir) {
+		b.out.Dir = path.Join(cmp.Or(b.node.CodeDir, b.node.TaskDir), b.out.Dir)
 	}
 	b.out.Hosts = slices.Clip(gang.hosts) // shared: a caller that appends gets its own
 	return b, nil

@@ -171,6 +171,16 @@ func TestGoldens(t *testing.T) {
 			name: "mpi-shared-dir", common: true, job: with(job(structs.ModeMPI, 2, "mpiexec.hydra -n 2 ./pi"), func(j *structs.Job) { j.Task.Dir = "code" }),
 			ranks: []int{0, 1}, node: func(n *NodeFacts) { n.SharedDir = "/run/nomadlike" },
 		},
+		{name: "code", common: true, job: job(structs.ModePyTorch, 1, "python train.py"), ranks: []int{0}, node: func(n *NodeFacts) { n.CodeDir = "/workspace/code" }},
+		{name: "code-dir", job: with(job(structs.ModeNone, 1, "python train.py"), func(j *structs.Job) { j.Task.Dir = "src/nets" }), ranks: []int{0}, node: func(n *NodeFacts) {
+			n.CodeDir = "/workspace/code"
+		}},
+		{name: "mpi-code-shared-dir", common: true, job: with(job(structs.ModeMPI, 2, "mpirun -n 2 ./pi"), func(j *structs.Job) { j.Task.Dir = "src" }), ranks: []int{1}, node: func(n *NodeFacts) {
+			n.SharedDir, n.CodeDir = "/run/nomadlike", n.TaskDir+"/code"
+		}},
+		{name: "mpi-code-view", job: job(structs.ModeMPI, 2, "mpirun -n 2 ./pi"), ranks: []int{1}, node: func(n *NodeFacts) {
+			n.SharedDir, n.CodeDir = "/run/nomadlike", "/workspace/code"
+		}},
 		{name: "horovod", job: devices(job(structs.ModeHorovod, 4, "python /workspace/algorithm/train.py")), ranks: []int{0, 3}},
 		{name: "horovod-as-typed", job: job(structs.ModeHorovod, 2, "mpirun -np 2 python train.py"), ranks: []int{0}},
 		{name: "horovod-own-log", job: with(job(structs.ModeHorovod, 2, "python train.py"), func(j *structs.Job) {

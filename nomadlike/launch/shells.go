@@ -63,5 +63,12 @@ func (b *build) commonDir() {
 	// Rank names repeat over projects; the id of rank 0's allocation does not.
 	link := path.Join(b.node.SharedDir, b.members[0].AllocID)
 	b.out.Links = append(b.out.Links, Link{Path: link, Target: b.node.TaskDir})
-	b.out.Dir = path.Join(link, b.job.Task.Dir)
+	code, within := strings.CutPrefix(b.node.CodeDir, b.node.TaskDir+"/")
+	switch {
+	case b.node.CodeDir == "":
+		b.out.Dir = path.Join(link, b.job.Task.Dir)
+	case within: // elsewhere it has one path on all nodes
+		b.out.Dir = path.Join(link, code, b.job.Task.Dir)
+		b.env.set(envCodeDir, path.Join(link, code))
+	}
 }

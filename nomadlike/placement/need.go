@@ -84,7 +84,7 @@ func trimmed(job *structs.Job) *structs.Job {
 		Name: job.Name, Nodes: job.Nodes, Distributed: job.Distributed, Resources: job.Resources,
 		Placement: job.Placement, VIP: job.VIP, Task: structs.Task{Driver: job.Task.Driver, Secrets: job.Task.Secrets},
 		Algorithms: job.Algorithms, Datasets: job.Datasets, Models: job.Models, Volumes: job.Volumes, Mounts: job.Mounts,
-		Output: job.Output, OutputStorage: job.OutputStorage,
+		Output: job.Output, OutputStorage: job.OutputStorage, Workdir: job.Workdir,
 	}
 }
 
@@ -151,6 +151,7 @@ func appendPlaceKey(b keyWriter, job *structs.Job, r *structs.Resources) keyWrit
 	b.texts(job.StorageNeeds())
 	b.number(int64(job.Task.SecretsProtocol()))
 	b.flag(job.Task.HoldsSecrets())
+	b.flag(job.Workdir != nil)
 	b.flag(job.VIP != nil)
 	if job.VIP != nil {
 		b.number(int64(len(job.VIP.Machines)))

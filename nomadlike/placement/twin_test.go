@@ -49,7 +49,7 @@ func (t *twin) rank(job *structs.Job, node *structs.Node, spec structs.Resources
 	ports, portsOK := feasible.ChoosePorts(node, usage, job.PortRequests(spec, rank), o.start)
 	placement := structs.RankPlacement{NodeID: node.ID, Devices: devices, Ports: ports}
 	ok := devicesOK && portsOK && !o.avoid[node.ID] && (usage == nil || usage.NominatedFor == "" || usage.NominatedFor == o.nominee) &&
-		feasible.PoolProblem(job, spec, node, t.pools[node.PoolName()]) == nil && feasible.SecretProblem(job, node) == nil &&
+		feasible.PoolProblem(job, spec, node, t.pools[node.PoolName()]) == nil && feasible.AgentProblem(job, node) == nil &&
 		feasible.PlacementProblem(job, node, usage, spec, rank, &placement) == nil
 	return placement, ok
 }
@@ -176,7 +176,7 @@ func (t *twin) chooseIn(job *structs.Job, index, count int, pool string, o twinO
 		}
 		_, possible := feasible.ChooseDevices(&healthy, nil, spec.Devices)
 		return possible && n.Schedulable() && t.free(n) >= devices && (pool == "" || n.PoolName() == pool) &&
-			feasible.NodeProblem(job, n) == nil && feasible.SpecProblem(job, spec, n) == nil && feasible.SecretProblem(job, n) == nil &&
+			feasible.NodeProblem(job, n) == nil && feasible.SpecProblem(job, spec, n) == nil && feasible.AgentProblem(job, n) == nil &&
 			feasible.PoolProblem(job, spec, n, t.pools[n.PoolName()]) == nil
 	}
 	fits, fitsLast := t.fitting(job, spec, 1, pool, o), t.fitting(job, last, 1, pool, o)

@@ -96,7 +96,7 @@ func (n *Need) barsClass(c *class) bool {
 		job.Placement = structs.Placement{}
 	}
 	job.VIP = nil
-	return feasible.NodeProblem(&job, c.node) != nil || feasible.SecretProblem(&job, c.node) != nil || feasible.PoolProblem(n.job, n.spec, c.node, c.pool) != nil ||
+	return feasible.NodeProblem(&job, c.node) != nil || feasible.AgentProblem(&job, c.node) != nil || feasible.PoolProblem(n.job, n.spec, c.node, c.pool) != nil ||
 		!n.byID && feasible.SpecProblem(&job, n.spec, c.node) != nil
 }
 

@@ -109,7 +109,7 @@ func (b *Board) misfit(sh *shape) *structs.WaitReason {
 		}
 	}
 	elsewhere, within, bar := 0, 0, (*structs.Reason)(nil)
-	var withheld *placement.Obstacle // what keeps its secrets from the gang where it could run
+	var withheld *placement.Obstacle // what keeps its secrets or its code from the gang where it could run
 	for i := range of.Barred {
 		switch bars := &of.Barred[i]; bars.Reason.ID {
 		case "scheduler.node_pool", "scheduler.node_not_named", "scheduler.node_dedicated":
@@ -118,8 +118,11 @@ func (b *Board) misfit(sh *shape) *structs.WaitReason {
 			if within += bars.Nodes; bar == nil {
 				bar = &bars.Reason
 			}
-			if id := bars.Reason.ID; withheld == nil && (id == "scheduler.node_old" || id == "scheduler.node_masks") {
-				withheld = bars
+			switch bars.Reason.ID {
+			case "scheduler.node_old", "scheduler.node_old_code", "scheduler.node_masks":
+				if withheld == nil {
+					withheld = bars
+				}
 			}
 		}
 	}
@@ -165,6 +168,8 @@ func barText(sh *shape, reason *structs.Reason) *structs.WaitReason {
 		return neverFor("scheduler.no_raw", "pool", reason.Params["pool"], "node", reason.Params["node"], "cause", reason.Params["cause"])
 	case "scheduler.node_old":
 		return neverFor("scheduler.old_nodes", "node", reason.Params["node"], "version", reason.Params["version"])
+	case "scheduler.node_old_code":
+		return neverFor("scheduler.old_nodes_code", "node", reason.Params["node"], "version", reason.Params["version"])
 	case "scheduler.node_masks":
 		return neverFor("scheduler.no_masks", "driver", reason.Params["driver"])
 	case "scheduler.node_driver_version":

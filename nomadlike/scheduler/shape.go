@@ -83,7 +83,7 @@ func (s *shapes) of(job *structs.Job) *shape {
 		Name: job.Name, Nodes: job.Nodes, Distributed: job.Distributed, Resources: job.Resources,
 		Placement: job.Placement, VIP: job.VIP, Checkpoint: job.Checkpoint, Task: structs.Task{Driver: job.Task.Driver, Secrets: job.Task.Secrets},
 		Algorithms: job.Algorithms, Datasets: job.Datasets, Models: job.Models, Volumes: job.Volumes, Mounts: job.Mounts,
-		Output: job.Output, OutputStorage: job.OutputStorage,
+		Output: job.Output, OutputStorage: job.OutputStorage, Workdir: job.Workdir,
 	}
 	for i := range needs {
 		spec := needs[i].Spec()

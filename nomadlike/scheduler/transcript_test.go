@@ -437,6 +437,8 @@ func jobFrom(t *testing.T, name string, options map[string]string) *structs.Job 
 			j.Nodes = number(t, value)
 		case "secret":
 			j.Task.Secrets = []structs.SecretUse{{Name: value, Var: "TOKEN"}}
+		case "workdir":
+			j.Workdir = &structs.Workdir{Source: value}
 		case "credentials":
 			j.Task.Secrets = append(j.Task.Secrets, structs.SecretUse{Name: value, Image: true})
 		case "min":

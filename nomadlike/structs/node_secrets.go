@@ -22,6 +22,10 @@ const (
 	ImageSecretsProtocol = 29
 )
 
+// CodeProtocol is the first version of wire.ProtocolVersion whose agents bring the code
+// that travels with a job; those of before start its task in an empty directory.
+const CodeProtocol = 35
+
 // Speaks is the wire.ProtocolVersion of a node's agent; 0: it is not known.
 func (n *Node) Speaks() int {
 	version, err := strconv.Atoi(n.Attributes[AttrProtocol])

@@ -79,7 +79,7 @@ type IdleNote struct {
 func ToldEvent(id string) bool {
 	switch id {
 	case EventPrechecked, EventPrecheckFailed, EventHookDone, EventHookFailed, EventDataPrepared, EventDataFailed, EventImageComing, EventImagePulled,
-		EventEnvironment, EventEnvironmentFound, EventPatrolFailed, EventPatrolWell, EventDeviceFault, EventDeviceFaultShared:
+		EventCodeComing, EventCodeReady, EventEnvironment, EventEnvironmentFound, EventPatrolFailed, EventPatrolWell, EventDeviceFault, EventDeviceFaultShared:
 		return true
 	}
 	return false
@@ -95,6 +95,8 @@ const (
 	EventDataFailed     = "event.alloc.data_failed"
 	EventImageComing    = "event.alloc.image_coming"
 	EventImagePulled    = "event.alloc.image_pulled"
+	EventCodeComing     = "event.alloc.code_coming"
+	EventCodeReady      = "event.alloc.code_ready"
 
 	EventEnvironment        = "event.alloc.environment"
 	EventEnvironmentFound   = "event.alloc.environment_found"

@@ -70,6 +70,9 @@ func (l Layout) HookTaskLogs(id string) string { return l.record(id, "hook-task"
 // RSHToken is the file of the secret of a rank's socket.
 func (l Layout) RSHToken(id string) string { return l.record(id, "rsh-token") }
 
+// Code is the directory of the code of jobs, as the servers sent it.
+func (l Layout) Code() string { return filepath.Join(l.Root, "code") }
+
 // Lease is the file of the node's lease.
 func (l Layout) Lease() string { return filepath.Join(l.Root, "lease.json") }
 

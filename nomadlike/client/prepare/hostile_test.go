@@ -12,6 +12,7 @@ import (
 	"nomadlike/nomadlike/client/account"
 	"nomadlike/nomadlike/client/checkpoint"
 	"nomadlike/nomadlike/launch"
+	"nomadlike/nomadlike/structs"
 )
 
 // Attack 32: what the agent writes into a task's directory (host files, rank
@@ -47,7 +48,7 @@ func TestWhatIsWrittenStaysInTheTask(t *testing.T) {
 			// Whether it fails is the task's own trouble; here is only asked what it reaches.
 			_ = writeFiles(task, files, nobody)
 			_ = makeInbox(task, nobody)
-			_ = makeWorkingDir(task, "work/sub", nobody)
+			_ = makeWorkingDir(task, &structs.Job{Task: structs.Task{Dir: "work/sub"}}, nobody)
 			_ = s.link(task, nobody)
 			unchanged(t, outside, before)
 		})

@@ -68,6 +68,7 @@ type Config struct {
 	Drivers     map[string]driver.Driver
 	Storages    []workspace.Storage
 	Data        *Datasets
+	Code        *Code
 	Owners      *account.Owners
 	Binary      string // the agent's program
 	SharedDir   string
@@ -180,6 +181,10 @@ func (r *Preparer) fill(ctx context.Context, p *Prepared, a *structs.Assignment,
 	if failure != nil {
 		return failure
 	}
+	codeDir, failure := r.Code.bring(ctx, a, space, owner)
+	if failure != nil {
+		return failure
+	}
 	maps.Copy(env, space.env)
 	if a.Job.Task.HoldsSecrets() && !masks(r.Node.Node(), a.Job.Task.Driver) {
 		return alloc.ByNode("client.secrets_unmasked", "driver", a.Job.Task.Driver)
@@ -189,6 +194,7 @@ func (r *Preparer) fill(ctx context.Context, p *Prepared, a *structs.Assignment,
 		return failure
 	}
 	node := r.nodeFacts(a, env, owner)
+	node.CodeDir = codeDir
 	if secretsDir != "" && a.Job.Task.Driver != structs.DriverDocker {
 		node.SecretsDir = secretsDir
 	}
@@ -208,7 +214,7 @@ func (r *Preparer) fill(ctx context.Context, p *Prepared, a *structs.Assignment,
 	if err := r.linkProgram(r.Layout.Task(id), owner); err != nil {
 		return alloc.ByNode("client.dir_failed", "cause", err)
 	}
-	if err := makeWorkingDir(r.Layout.Task(id), a.Job.Task.Dir, owner); err != nil {
+	if err := makeWorkingDir(r.Layout.Task(id), a.Job, owner); err != nil {
 		r.Log.Debug("working directory is not made", logkey.AllocID, id, logkey.Error, err) // the driver will tell
 	}
 	if a.Job.Task.Driver != structs.DriverDocker { // containers see what links lead to as mounts
@@ -526,23 +532,6 @@ func writeFiles(dir string, files []launch.File, owner account.Owner) error {
 		}
 	}
 	return nil
-}
-
-// makeWorkingDir makes the job's working directory when it lies in the task's
-// own.
-func makeWorkingDir(taskDir, dir string, owner account.Owner) error {
-	if dir == "" || path.IsAbs(dir) {
-		return nil
-	}
-	root, err := os.OpenRoot(taskDir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := root.MkdirAll(path.Clean(dir), 0o755); err != nil {
-		return err
-	}
-	return owner.GiveIn(root, path.Clean(dir))
 }
 
 // makeLink makes a link, unless one is there that leads somewhere: a second

@@ -54,7 +54,7 @@ func (r *Preparer) openWorkspace(ctx context.Context, a *structs.Assignment, own
 			return nil, alloc.ByJob(structs.NewError(structs.CodeInvalid, "client.shm_raw"))
 		}
 	}
-	if len(a.Job.StorageNeeds()) == 0 {
+	if len(a.Job.StorageNeeds()) == 0 && a.Job.Workdir == nil {
 		return &space{}, nil
 	}
 	places, err := workspace.Plan(r.Storages, a.Job, a.Alloc.Subjob)
@@ -184,6 +184,27 @@ func makeBelow(root *os.Root, below string, owner account.Owner) error {
 		}
 	}
 	return nil
+}
+
+// makeWorkingDir makes the job's working directory when it lies in the task's
+// own.
+func makeWorkingDir(taskDir string, job *structs.Job, owner account.Owner) error {
+	dir := job.Task.Dir
+	if dir == "" || path.IsAbs(dir) {
+		return nil
+	}
+	if job.Workdir != nil {
+		dir = path.Join(launch.CodeDir, dir)
+	}
+	root, err := os.OpenRoot(taskDir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.MkdirAll(path.Clean(dir), 0o755); err != nil {
+		return err
+	}
+	return owner.GiveIn(root, path.Clean(dir))
 }
 
 // link makes the links of a task without a view, anew when they are there: the

@@ -151,6 +151,7 @@ func (x *Runs) Sweep(work context.Context, l *loop.Loop) {
 			x.Holds.DropState(work, id)
 		}
 		x.Preparer.Data.Sweep(reading)
+		x.Preparer.Code.Sweep()
 		expired := x.expired(work, ended, live, sizes)
 		for _, id := range expired {
 			if work.Err() != nil {

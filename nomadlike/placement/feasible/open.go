@@ -8,7 +8,7 @@ import (
 
 // Barred reports what keeps ranks of spec off a node whatever it holds, or nil when
 // nothing does. pool is the record of the node's pool, nil when there is none. It is
-// what a leader asks before it places; of SecretProblem the log asks nothing.
+// what a leader asks before it places; of AgentProblem the log asks nothing.
 func Barred(job *structs.Job, spec structs.Resources, node *structs.Node, pool *structs.Pool) *structs.Reason {
 	if reason := NodeProblem(job, node); reason != nil {
 		return reason
@@ -19,16 +19,19 @@ func Barred(job *structs.Job, spec structs.Resources, node *structs.Node, pool *
 	if reason := SpecProblem(job, spec, node); reason != nil {
 		return reason
 	}
-	return SecretProblem(job, node)
+	return AgentProblem(job, node)
 }
 
-// SecretProblem reports what keeps a job that names secrets off a node: its agent is
-// too old to give them to tasks, or its driver masks nothing in logs. Leaders ask it
+// AgentProblem reports what keeps a job that names secrets, or whose code travels with
+// it, off a node: its agent is too old to give them to tasks, or its driver masks
+// nothing in logs. Leaders ask it
 // when they choose, and state.Apply does not: what an entry of the log does may not
 // depend on it, since servers of before know nothing of it. The one that chooses must
 // be new enough for it to hold.
-func SecretProblem(job *structs.Job, node *structs.Node) *structs.Reason {
+func AgentProblem(job *structs.Job, node *structs.Node) *structs.Reason {
 	switch needs := job.Task.SecretsProtocol(); {
+	case job.Workdir != nil && node.Speaks() < structs.CodeProtocol:
+		return structs.NewReason("scheduler.node_old_code", "node", node.Name, "version", cmp.Or(node.Version, "?"))
 	case needs == 0:
 		return nil
 	case node.Speaks() < needs:
