@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,8 +43,11 @@ type notifier struct {
 	waited <-chan struct{} // closed when other things may be waited for; nil: the state was not walked yet
 	walked time.Time
 
-	from    structs.Cursor // events before it are decided
-	lineage uint64         // of the state that from is a place in
+	margin     margin // of the quorum
+	holding    func() (voters, living int, certificates []notify.Certificate)
+	heldLooked time.Time
+	from       structs.Cursor // events before it are decided
+	lineage    uint64         // of the state that from is a place in
 }
 
 // openNotifier begins to tell people what happened.
@@ -55,6 +59,10 @@ func openNotifier(a *Agent) (*notifier, error) {
 	n := &notifier{
 		store: a.store, leads: a.raft.IsLeader, protocol: a.members.Protocol, proposer: &a.proposer,
 		words: &errorLines{pool: a.pool, log: a.log}, now: time.Now, log: a.log, deliveries: deliveries,
+		holding: func() (voters, living int, certificates []notify.Certificate) {
+			voters, living = voting(a.members.views())
+			return voters, living, ending(a.members.Members(), a.CA())
+		},
 	}
 	a.life.follow(n.run)
 	return n, nil
@@ -83,12 +91,15 @@ func (n *notifier) run(ctx context.Context) {
 func (n *notifier) look(ctx context.Context, begin func(func())) {
 	n.deliveries.settle(ctx)
 	if !n.leads() {
-		n.from, n.waited = structs.Cursor{}, nil // whoever leads meanwhile decides
+		n.from, n.waited, n.margin = structs.Cursor{}, nil, margin{} // whoever leads meanwhile decides
 		return
 	}
 	err := n.decide(ctx)
 	if err == nil {
 		err = n.decideWaits(ctx)
+	}
+	if err == nil && n.protocol() >= wire.ProtocolHolds {
+		err = n.decideHolding(ctx)
 	}
 	if err != nil {
 		if ctx.Err() == nil {
@@ -242,6 +253,36 @@ func (v notifyView) Settings(user, project string) *structs.NotifySettings {
 		return nil
 	}
 	return v.NotifySettings(user)
+}
+
+// Belong implements notify.View.
+func (v notifyView) Belong(name string) iter.Seq[*structs.NotifySettings] {
+	project := v.Project(name)
+	if !project.Closed() {
+		return v.Operators()
+	}
+	return func(yield func(*structs.NotifySettings) bool) {
+		seen := make(map[string]bool)
+		each := func(user string) bool {
+			role := project.RoleOf(user)
+			if seen[user] || role != structs.RoleUser && role != structs.RoleProjectAdmin {
+				return true
+			}
+			seen[user] = true
+			settings := v.NotifySettings(user)
+			return settings == nil || yield(settings)
+		}
+		for _, user := range slices.Concat(project.Members, project.Admins) {
+			if !each(user) {
+				return
+			}
+		}
+		for _, granted := range project.Granted {
+			if !each(granted.User) {
+				return
+			}
+		}
+	}
 }
 
 // Operators implements notify.View: accounts, and tokens, with a role in the cluster.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"sync"
@@ -126,8 +127,9 @@ func (f *FakeReplica) Schedule(ctx context.Context) error {
 
 // FakeMembership is a cluster of one server, for tests.
 type FakeMembership struct {
-	ID   string
-	Left []string // servers that were taken out
+	ID     string
+	Left   []string // servers that were taken out
+	Oldest int      // version that it speaks in admission; 0 for this one
 }
 
 var (
@@ -152,7 +154,9 @@ func (m *FakeMembership) GossipServers() []string { return nil }
 func (m *FakeMembership) Protocol() int { return wire.ProtocolVersion }
 
 // Lowest implements Membership.
-func (m *FakeMembership) Lowest() (int, string) { return wire.ProtocolVersion, m.ID }
+func (m *FakeMembership) Lowest() (int, string) {
+	return cmp.Or(m.Oldest, wire.ProtocolVersion), m.ID
+}
 
 // Speaks implements Membership.
 func (m *FakeMembership) Speaks(string) int { return wire.ProtocolVersion }

@@ -143,6 +143,11 @@ func (h *notifyHandlers) put(r *front.Request, _ *structs.Token, body *api.Notif
 			return nil, structs.NewError(structs.CodeForbidden, "agent.notify_operators", "kind", rule.Kind)
 		}
 	}
+	if slices.ContainsFunc(body.On, func(rule structs.NotifyRule) bool { return rule.Kind == structs.NotifyQuota }) {
+		if protocol, name := h.members.Lowest(); protocol < wire.ProtocolHolds {
+			return nil, structs.NewError(structs.CodeConflict, "agent.notify_old_kind", "name", name, "kind", structs.NotifyQuota)
+		}
+	}
 	settings := choiceOf(snapshot, person)
 	settings.On = slices.DeleteFunc(slices.Clone(body.On), func(rule structs.NotifyRule) bool { return len(rule.Channels) == 0 })
 	settings.WaitLonger, settings.ExpireIn, settings.Quiet = body.WaitLonger, body.ExpireIn, body.Quiet

@@ -9,6 +9,7 @@ import (
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/notify"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
 )
 
 // fakeTell lets messages go to one host, and keeps those that were tried.
@@ -74,6 +75,19 @@ func TestPeopleChooseWhatTheyAreTold(t *testing.T) {
 	}
 	if _, err := h.admin.SetNotify(ctx, api.NotifyRequest{On: []structs.NotifyRule{{Kind: structs.NotifyNodes, Channels: []string{"bell"}}}}); err != nil {
 		t.Errorf("an administrator is told of nodes: %v", err)
+	}
+	// A server that does not know a kind would refuse what the others take.
+	quota := api.NotifyRequest{On: append(on, structs.NotifyRule{Kind: structs.NotifyQuota, Channels: []string{"bell"}})}
+	h.members.Oldest = wire.ProtocolHolds - 1
+	if _, err := li.SetNotify(ctx, quota); structs.CodeOf(err) != structs.CodeConflict {
+		t.Errorf("quota, while a server is older: %v", err)
+	}
+	h.members.Oldest = 0
+	if _, err := li.SetNotify(ctx, quota); err != nil {
+		t.Error(err)
+	}
+	if _, err := li.SetNotify(ctx, api.NotifyRequest{On: on}); err != nil {
+		t.Error(err)
 	}
 	secrets, err := li.Secrets(ctx)
 	if err != nil || len(secrets.Secrets) != 1 || secrets.Secrets[0].Name != "notify_team" {

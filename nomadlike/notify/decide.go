@@ -39,6 +39,9 @@ type View interface {
 	QueuedSince(jobID string) structs.UnixNano
 	// LimitAt is when a job that runs reaches its time limit, 0 for never.
 	LimitAt(jobID string) structs.UnixNano
+	// Belong iterates the settings of those who belong to a project to act there, or of
+	// the operators where it lists nobody.
+	Belong(project string) iter.Seq[*structs.NotifySettings]
 	// Operators iterates the settings of those who operate the cluster.
 	Operators() iter.Seq[*structs.NotifySettings]
 	// Told lists the newest messages to a person.

@@ -18,6 +18,7 @@ type world struct {
 	outcomes  map[uint64]structs.Outcome // by attempt
 	settings  map[string]*structs.NotifySettings
 	operators []string
+	belong    map[string][]string // people by project
 	told      map[string]map[string]*structs.Notification
 	queued    map[string]structs.UnixNano // by job
 	limits    map[string]structs.UnixNano
@@ -53,9 +54,15 @@ func (w *world) QueuedSince(job string) structs.UnixNano { return w.queued[job] 
 
 func (w *world) LimitAt(job string) structs.UnixNano { return w.limits[job] }
 
-func (w *world) Operators() iter.Seq[*structs.NotifySettings] {
+func (w *world) Operators() iter.Seq[*structs.NotifySettings] { return w.people(w.operators) }
+
+func (w *world) Belong(project string) iter.Seq[*structs.NotifySettings] {
+	return w.people(w.belong[project])
+}
+
+func (w *world) people(names []string) iter.Seq[*structs.NotifySettings] {
 	return func(yield func(*structs.NotifySettings) bool) {
-		for _, name := range w.operators {
+		for _, name := range names {
 			if !yield(w.settings[name]) {
 				return
 			}

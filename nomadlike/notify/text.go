@@ -50,8 +50,12 @@ func TextOf(language messages.Language, n *structs.Notification, base string) Te
 			text.What = append(text.What, messages.Text(language, n.Cause.ID, n.Cause.Params))
 		}
 	}
-	if id := "notify.do." + n.Kind; messages.Has(language, id) {
-		text.Do = messages.Text(language, id, params)
+	do := "notify.do." + n.Kind
+	if what, ok := strings.CutPrefix(n.Event, "notify.what."); ok && messages.Has(language, do+"."+what) {
+		do += "." + what // of the servers, what to do depends on what it is
+	}
+	if messages.Has(language, do) {
+		text.Do = messages.Text(language, do, params)
 	}
 	text.Title = bounded(oneLine(text.Title), titleMax)
 	for i := range text.What {

@@ -2,6 +2,8 @@ package state
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -93,13 +95,17 @@ func (tx *txn) notifyMark() structs.NotifyMark {
 // applyNotifyStep stores what a leader decided to tell, unless another one decided
 // meanwhile, and how deliveries went.
 func applyNotifyStep(tx *txn, body *structs.NotifyStep) (structs.ApplyResult, *structs.Error) {
-	if len(body.Made) > structs.NotifyMadeMax || len(body.Settled) > structs.NotifySettledMax || body.Index == 0 && len(body.Made) > 0 {
+	if len(body.Made) > structs.NotifyMadeMax || len(body.Settled) > structs.NotifySettledMax || body.Index == 0 && len(body.Made) > 0 ||
+		max(len(body.Raised), len(body.Cleared)) > structs.NotifyRaisedMax {
 		return refuse(structs.CodeInvalid, "state.notify_malformed", "field", "made")
 	}
 	for i := range body.Made {
 		if problem := notificationProblem(&body.Made[i]); problem != "" {
 			return refuse(structs.CodeInvalid, "state.notify_malformed", "field", problem)
 		}
+	}
+	if slices.ContainsFunc(body.Raised, func(key string) bool { return !validKey(key) }) {
+		return refuse(structs.CodeInvalid, "state.notify_malformed", "field", "raised")
 	}
 	for i := range body.Settled {
 		tx.settleDelivery(&body.Settled[i])
@@ -115,8 +121,33 @@ func applyNotifyStep(tx *txn, body *structs.NotifyStep) (structs.ApplyResult, *s
 		made := body.Made[i]
 		tx.putNotification(&made)
 	}
-	tx.put(tableNotifyMark, metaKey(), &structs.NotifyMark{Step: mark.Step + 1, Index: body.Index, Place: body.Place, Time: max(mark.Time, body.Time)})
+	tx.put(tableNotifyMark, metaKey(), &structs.NotifyMark{
+		Step: mark.Step + 1, Index: body.Index, Place: body.Place, Time: max(mark.Time, body.Time), Holds: tx.holds(mark.Holds, body),
+	})
 	return accepted()
+}
+
+// holds are the conditions that were told and hold after a step.
+func (tx *txn) holds(before map[string]structs.UnixNano, body *structs.NotifyStep) map[string]structs.UnixNano {
+	if len(body.Raised)+len(body.Cleared) == 0 {
+		return before
+	}
+	after := maps.Clone(before)
+	for _, key := range body.Cleared {
+		delete(after, key)
+	}
+	for _, key := range body.Raised {
+		if after == nil {
+			after = make(map[string]structs.UnixNano)
+		}
+		if _, there := after[key]; !there && len(after) < structs.NotifyHoldsMax {
+			after[key] = tx.now
+		}
+	}
+	if len(after) == 0 {
+		return nil
+	}
+	return after
 }
 
 // putNotification stores a message, and drops the oldest of those that are too many.

@@ -54,7 +54,7 @@ func TestNotificationsInTheState(t *testing.T) {
 	}
 	apply(structs.CommandNotifyStep, &structs.NotifyStep{Before: 0, Index: 5, Time: 7, Made: []structs.Notification{message("m0", 0)}}, "")
 	apply(structs.CommandNotifyStep, &structs.NotifyStep{Before: 0, Index: 6, Made: []structs.Notification{message("twice", 0)}}, "state.notify_passed")
-	if mark := store.Snapshot().NotifyMark(); mark != (structs.NotifyMark{Step: 1, Index: 5, Time: 7}) {
+	if mark := store.Snapshot().NotifyMark(); mark.Step != 1 || mark.Index != 5 || mark.Place != 0 || mark.Time != 7 || mark.Holds != nil {
 		t.Errorf("mark %+v", mark)
 	}
 	if due := store.Snapshot().DueNotifications(999, 10); len(due) != 0 {
@@ -103,5 +103,69 @@ func TestNotificationsInTheState(t *testing.T) {
 	apply(structs.CommandUserDelete, &structs.UserDelete{Name: "li"}, "")
 	if left := store.Snapshot(); len(left.Notifications("li")) != 0 || left.NotifySettings("li") != nil || left.meta().Notifications != 0 {
 		t.Errorf("after the account: %+v", left.Notifications("li"))
+	}
+}
+
+// What holds and was told is kept with the mark, in the oldest format that has the mark,
+// by one leader alone; keys are bounded, and so is how many hold.
+func TestConditionsInTheState(t *testing.T) {
+	store := New()
+	now := structs.UnixNano(1)
+	apply := func(body *structs.NotifyStep, want string) {
+		t.Helper()
+		now++
+		result, got := store.Apply(store.Snapshot().Index()+1, encode(structs.CommandNotifyStep, now, body)), ""
+		if result.Err != nil {
+			got = result.Err.ID
+		}
+		if got != want {
+			t.Errorf("%+v: %q, want %q", body, got, want)
+		}
+	}
+	apply(&structs.NotifyStep{Before: 0, Index: 5, Raised: []string{"quorum", "quota/1"}}, "")
+	apply(&structs.NotifyStep{Before: 0, Index: 5, Raised: []string{"quota/2"}}, "state.notify_passed")
+	apply(&structs.NotifyStep{Before: 1, Index: 5, Raised: []string{"quota 2"}}, "state.notify_malformed")
+	apply(&structs.NotifyStep{Before: 1, Index: 5, Raised: make([]string, structs.NotifyRaisedMax+1)}, "state.notify_malformed")
+	before := store.Snapshot()
+	if holds := before.NotifyMark().Holds; len(holds) != 2 || holds["quorum"] != 2 || holds["quota/1"] != 2 {
+		t.Errorf("hold: %v", holds)
+	}
+	if got := before.formatOf(); got != 6 {
+		t.Errorf("stored in format %d", got)
+	}
+	var stored bytes.Buffer
+	if err := before.Persist(&stored); err != nil {
+		t.Fatal(err)
+	}
+	again := New()
+	if err := again.Restore(&stored); err != nil {
+		t.Fatal(err)
+	}
+	if holds := again.Snapshot().NotifyMark().Holds; len(holds) != 2 || holds["quota/1"] != 2 {
+		t.Errorf("after a restore: %v", holds)
+	}
+	// A decision about other things leaves them; one raised again keeps its time.
+	apply(&structs.NotifyStep{Before: 1, Index: 6}, "")
+	apply(&structs.NotifyStep{Before: 2, Index: 6, Raised: []string{"quorum"}, Cleared: []string{"quota/1", "nothing"}}, "")
+	if holds := store.Snapshot().NotifyMark().Holds; len(holds) != 1 || holds["quorum"] != 2 {
+		t.Errorf("hold: %v", holds)
+	}
+	if holds := before.NotifyMark().Holds; len(holds) != 2 {
+		t.Errorf("an older snapshot changed: %v", holds)
+	}
+	apply(&structs.NotifyStep{Before: 3, Index: 6, Cleared: []string{"quorum"}}, "")
+	if holds := store.Snapshot().NotifyMark().Holds; holds != nil {
+		t.Errorf("hold: %v", holds)
+	}
+	step := uint64(4)
+	for ; step < 4+structs.NotifyHoldsMax/structs.NotifyRaisedMax+1; step++ {
+		var keys []string
+		for i := range structs.NotifyRaisedMax {
+			keys = append(keys, fmt.Sprintf("quota/%d/%d", step, i))
+		}
+		apply(&structs.NotifyStep{Before: step, Index: 6, Raised: keys}, "")
+	}
+	if holds := store.Snapshot().NotifyMark().Holds; len(holds) != structs.NotifyHoldsMax {
+		t.Errorf("%d hold", len(holds))
 	}
 }

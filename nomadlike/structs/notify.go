@@ -19,9 +19,10 @@ const (
 	NotifySucceeded = "succeeded" //
 	NotifyPreempted = "preempted" // makes room for another job
 	NotifyHeld      = "held"      // for debugging
+	NotifyQuota     = "quota"     // a quota of the project is nearly used
 	NotifyNodes     = "nodes"     // operators: a node is lost
 	NotifyDevices   = "devices"   // operators: a device is faulty
-	NotifyServers   = "servers"   // operators: a server's disk is full, or its backup failed
+	NotifyServers   = "servers"   // operators: a server's disk is full, its backup failed, no other may fail, a certificate ends
 
 	NotifyDigest = "digest" // several happenings in one; nobody chooses it
 	NotifyTest   = "test"   // made by whoever wants to see a channel work
@@ -31,7 +32,7 @@ const (
 func NotifyKinds() []string {
 	return []string{
 		NotifyStarted, NotifyWaiting, NotifyFailed, NotifyResumed, NotifySlow, NotifyExpiring, NotifyExpired,
-		NotifySucceeded, NotifyPreempted, NotifyHeld, NotifyNodes, NotifyDevices, NotifyServers,
+		NotifySucceeded, NotifyPreempted, NotifyHeld, NotifyQuota, NotifyNodes, NotifyDevices, NotifyServers,
 	}
 }
 
@@ -60,6 +61,8 @@ const (
 	NotifyKeptMax        = 20_000  // of the cluster
 	NotifyMadeMax        = 256     // messages of one command
 	NotifySettledMax     = 256     // results of deliveries of one command
+	NotifyRaisedMax      = 256     // conditions that begin, and that end, in one command
+	NotifyHoldsMax       = 4096    // conditions that hold at a time, and were told
 	NotifyNamesMax       = 8       // jobs that a digest names
 	NotifyLinesMax       = 10      // last lines of an error
 	NotifyLinesSizeMax   = 2 << 10 // bytes of them
@@ -131,6 +134,7 @@ func DefaultNotify(user string, since UnixNano) *NotifySettings {
 	for _, kind := range NotifyKinds() {
 		switch kind {
 		case NotifyStarted, NotifyWaiting, NotifySucceeded: // what goes as it should
+		case NotifyQuota: // one job may fill a quota that is meant to be full
 		default:
 			settings.On = append(settings.On, NotifyRule{Kind: kind, Channels: []string{ChannelBell}, Since: since})
 		}
@@ -290,6 +294,8 @@ type NotifyMark struct {
 	Index uint64   `json:"index"`           // with Place: the place behind the last event that is decided
 	Place int      `json:"place,omitempty"` //
 	Time  UnixNano `json:"time"`            // and what only time brought about is decided up to then
+	// Holds are the conditions that hold and were told, by their keys, since when.
+	Holds map[string]UnixNano `json:"holds,omitempty" since:"36"`
 }
 
 // Cursor is the place behind the last event that is decided.
@@ -314,6 +320,8 @@ type NotifyStep struct {
 	Time    UnixNano        `json:"time,omitempty"`
 	Made    []Notification  `json:"made,omitempty"` // one with a known ID takes that one's place
 	Settled []NotifySettled `json:"settled,omitempty"`
+	Raised  []string        `json:"raised,omitempty" since:"36"`  // conditions that hold from now on
+	Cleared []string        `json:"cleared,omitempty" since:"36"` // and that are over
 }
 
 // NotifySettled is how one try of a delivery went.

@@ -44,7 +44,8 @@ package wire
 //	33  2026-11-27  servers hear what nodes refuse at their own doors: Server.Refusals
 //	34  2026-11-27  service accounts: commands 57 to 61, RestService, Token.UsedAt, Token.UsedFrom, Settings.ServiceTokenTTL, service accounts in stored states
 //	35  2026-11-27  servers keep the code that travels with jobs: commands 62 and 63, Server.Code, Server.TakeCode, code in stored states
-const ProtocolVersion = 35
+//	36  2026-11-27  conditions are told once: NotifyMark.Holds, NotifyStep.Raised and Cleared, the kind quota in NotifySet
+const ProtocolVersion = 36
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -75,5 +76,6 @@ const (
 	ProtocolProviders    = 28 // CommandSignIn, CommandUserIdentity, User.Identities, Project.Granted, Token.Provider
 	ProtocolSettings     = 31 // CommandSettingsPut, RestSettings, Project.NoSharing, Pool.CeilingsBy
 	ProtocolCode         = 35 // Job.Workdir, CommandCodePut, CommandCodeForget, Server.Code, Server.TakeCode
+	ProtocolHolds        = 36 // NotifyMark.Holds, structs.NotifyQuota in NotifySet
 	ProtocolServices     = 34 // CommandServiceAccountPut to CommandTokensUsed, RestService, Token.UsedAt
 )
