@@ -12,7 +12,6 @@ func (j *Job) NotAvailable() []Problem {
 		v.later(IndexedPath("batch.subtask", 0), "subtask")
 	}
 	v.laterIf(j.Fencing == FencingStrict && j.Task.Driver != DriverExec && j.Task.Driver != DriverDocker, "fencing", `fencing = "strict" with driver = "`+j.Task.Driver+`"`)
-	v.laterIf(j.Workdir != nil, "workdir", "workdir")
 	v.laterIf(j.SSH, "ssh", "ssh")
 	v.laterIf(j.Jupyter, "jupyter", "jupyter")
 	v.laterIf(j.Tensorboard != nil, "tensorboard", "tensorboard")

@@ -5,7 +5,8 @@
 #   nomadlike job run mpi.hcl
 
 job "mpi" {
-  nodes = 2
+  nodes   = 2
+  workdir = "." # this directory goes along, and is where the command starts
 
   resources {
     cpu    = 2

@@ -11,6 +11,7 @@ variable "epochs" {
 job "pytorch" {
   nodes      = 2
   time_limit = "48h"
+  workdir    = "." # this directory goes along, and is where the command starts
 
   # expected_runtime = "6h"          # helps the queue forecast
 

@@ -5,7 +5,8 @@
 #   nomadlike job run mpi.hcl
 
 job "mpi" {
-  nodes = 2
+  nodes   = 2
+  workdir = "." # 本目录随任务一起发送，命令在其中启动
 
   resources {
     cpu    = 2

@@ -11,6 +11,7 @@ variable "epochs" {
 job "pytorch" {
   nodes      = 2
   time_limit = "48h"
+  workdir    = "." # 本目录随任务一起发送，命令在其中启动
 
   # expected_runtime = "6h"          # 预估运行时长，用于排队预测
 
