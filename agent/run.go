@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -185,6 +186,9 @@ func (a *Agent) wait(ctx context.Context) error {
 				a.log.Warn("service manager was not told", logkey.Error, err)
 			}
 			a.announce()
+			// Starting took memory that an idle agent never needs again; left to
+			// itself the runtime returns it over many minutes.
+			go debug.FreeOSMemory()
 		case next, ok := <-a.options.Reload:
 			if !ok {
 				a.options.Reload = nil

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 ((EUID == 0)) || { echo "nemesis: network namespaces need root" >&2; exit 1; }
 scripts/packages.sh iproute2 iptables procps strace
-[[ -e plugins/exec/embedded/supervisor-linux-$(go env GOARCH) ]] || make --no-print-directory embedded
+[[ -e plugins/exec/embedded/task-supervisor-linux-$(go env GOARCH).gz ]] || make --no-print-directory embedded
 program=$(mktemp -d /tmp/nemesis-program-XXXXXX)
 trap 'rm -rf "$program"' EXIT
 go build -o "$program/nemesis" ./scripts/nemesis

@@ -1,29 +1,25 @@
 package docker
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
+
+	"nomadlike/internal/carried"
 )
 
 //go:embed embedded/*
 var embedded embed.FS
 
-func embeddedName() string { return "embedded/task-init-linux-" + runtime.GOARCH }
+// initProgram names the program that runs in and beside containers.
+const initProgram = "task-init"
 
 // Embedded reports whether this build embeds the program that runs in and
 // beside containers. Without it no task can be started.
-func Embedded() bool {
-	_, err := fs.Stat(embedded, embeddedName())
-	return err == nil
-}
+func Embedded() bool { return carried.Carries(embedded, initProgram) }
 
 // errNoProgram is returned when this build has no program for containers.
 var errNoProgram = errors.New("this build of nomadlike has no program for containers: build it with make")
@@ -35,41 +31,11 @@ func installProgram(config *Config) (string, error) {
 	if config.Program != "" {
 		return config.Program, nil
 	}
-	program, err := embedded.ReadFile(embeddedName())
-	if err != nil {
+	path, err := carried.Install(embedded, initProgram, filepath.Join(config.StateDir, "bin"))
+	if errors.Is(err, fs.ErrNotExist) {
 		return "", errNoProgram
 	}
-	dir := filepath.Join(config.StateDir, "bin")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("install program for containers: %w", err)
-	}
-	sum := sha256.Sum256(program)
-	path := filepath.Join(dir, "task-init-"+hex.EncodeToString(sum[:8]))
-	if present, err := os.ReadFile(path); err == nil && bytes.Equal(present, program) {
-		return path, os.Chmod(path, 0o755)
-	}
-	file, err := os.CreateTemp(dir, "task-init-*.new")
-	if err != nil {
-		return "", fmt.Errorf("install program for containers: %w", err)
-	}
-	defer os.Remove(file.Name()) // gone already after the rename
-	_, err = file.Write(program)
-	if err == nil {
-		err = file.Chmod(0o755)
-	}
-	if err == nil {
-		err = file.Sync()
-	}
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return "", fmt.Errorf("install program for containers: %w", err)
-	}
-	return path, nil
+	return path, err
 }
 
 // placeProgram puts the program into a container's door: the same file under

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"compress/gzip"
 	"embed"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"nomadlike/internal/carried"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -28,8 +28,7 @@ func Builtins() []string { return []string{"nvidia", "ascend", "cambricon", "amd
 // Embedded reports whether this build carries a built-in device plugin for its
 // architecture.
 func Embedded(name string) bool {
-	_, err := fs.Stat(embedded, embeddedName(name))
-	return err == nil
+	return carried.Carries(embedded, programName(name))
 }
 
 // BuiltinMissing says why a built-in device plugin cannot be started with
@@ -41,44 +40,23 @@ func BuiltinMissing(config Config, name string) *structs.Reason {
 	return nil
 }
 
-// embeddedMax bounds an embedded program, in bytes.
-const embeddedMax = 256 << 20
-
-// embeddedName is the embedded program of a plugin, compressed: it is unpacked
-// only on machines that have such devices. The plugins that call their vendor's
-// library without C are one program.
-func embeddedName(name string) string {
+// programName is the program of a plugin, which is unpacked only on machines that
+// have such devices. The plugins that call their vendor's library without C are one
+// program.
+func programName(name string) string {
 	if slices.Contains([]string{"amd", "ascend", "cambricon"}, name) {
-		name = "cards"
+		return "cards"
 	}
-	return "embedded/" + name + "-linux-" + runtime.GOARCH + ".gz"
+	return name
 }
 
-// unpack returns the embedded program of a plugin.
-func unpack(name string) ([]byte, error) {
-	contents, err := unpackFile(embeddedName(name))
+// unpack returns the contents of a plugin's program as they are unpacked.
+func unpack(name string) (io.ReadCloser, error) {
+	contents, err := carried.Open(embedded, programName(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("this build carries no %s plugin for %s", name, runtime.GOARCH)
 	}
 	return contents, err
-}
-
-// unpackFile returns one embedded program.
-func unpackFile(name string) ([]byte, error) {
-	packed, err := embedded.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("read embedded device plugin: %w", err)
-	}
-	defer packed.Close()
-	reader, err := gzip.NewReader(packed)
-	if err != nil {
-		return nil, fmt.Errorf("unpack embedded device plugin: %w", err)
-	}
-	contents, err := io.ReadAll(io.LimitReader(reader, embeddedMax))
-	if err != nil {
-		return nil, fmt.Errorf("unpack embedded device plugin: %w", err)
-	}
-	return contents, nil
 }
 
 // external is the program of a plugin in PluginDir.
@@ -129,20 +107,26 @@ func openEmbedded(name, dir string) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opened, err := inMemory(contents); err == nil {
+	opened, err := inMemory(contents)
+	contents.Close()
+	if err == nil {
 		return opened, nil
 	}
+	if contents, err = unpack(name); err != nil {
+		return nil, err
+	}
+	defer contents.Close()
 	return inFile(contents, dir)
 }
 
 // inMemory makes a program of contents that no name leads to.
-func inMemory(contents []byte) (*program, error) {
+func inMemory(contents io.Reader) (*program, error) {
 	fd, err := unix.MemfdCreate("device-plugin", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("make memory file: %w", err)
 	}
 	file := os.NewFile(uintptr(fd), "device-plugin")
-	if _, err := file.Write(contents); err != nil {
+	if _, err := io.Copy(file, contents); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("write memory file: %w", err)
 	}
@@ -161,13 +145,13 @@ func inMemory(contents []byte) (*program, error) {
 
 // inFile writes a program into dir, which belongs to the agent alone. The file
 // stays open for reading only, as executing it asks for, and its name goes.
-func inFile(contents []byte, dir string) (*program, error) {
+func inFile(contents io.Reader, dir string) (*program, error) {
 	file, err := os.CreateTemp(dir, "device-plugin-*")
 	if err != nil {
 		return nil, fmt.Errorf("write device plugin: %w", err)
 	}
 	defer os.Remove(file.Name())
-	_, err = file.Write(contents)
+	_, err = io.Copy(file, contents)
 	if err == nil {
 		err = file.Chmod(0o700)
 	}

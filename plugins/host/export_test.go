@@ -1,6 +1,9 @@
 package host
 
-import "time"
+import (
+	"bytes"
+	"time"
+)
 
 // Hasty makes a host impatient, so that tests of silence are short.
 func Hasty(config Config) Config {
@@ -17,7 +20,7 @@ func Patient(config Config) Config {
 
 // InMemory and InFile are the two ways to execute an embedded program.
 func InMemory(contents []byte) (path string, close func(), err error) {
-	p, err := inMemory(contents)
+	p, err := inMemory(bytes.NewReader(contents))
 	if err != nil {
 		return "", nil, err
 	}
@@ -26,7 +29,7 @@ func InMemory(contents []byte) (path string, close func(), err error) {
 
 // InFile is InMemory where that is forbidden.
 func InFile(contents []byte, dir string) (path string, close func(), err error) {
-	p, err := inFile(contents, dir)
+	p, err := inFile(bytes.NewReader(contents), dir)
 	if err != nil {
 		return "", nil, err
 	}
