@@ -195,6 +195,46 @@ func TestCookieIsNoUseToOtherSites(t *testing.T) {
 	}
 }
 
+// No route that changes something takes a cookie from another site's page, nor from a
+// browser that says nothing of where a request comes from, whatever the route's name is:
+// one that is added is asked, too.
+func TestNoChangeByACookieFromElsewhere(t *testing.T) {
+	handled, asked := 0, 0
+	f := fakeFront(Limits{}, time.Now, func(handlers map[string]Handler) {
+		for _, route := range api.Routes() {
+			if route.Mutates() || route.Stream == api.StreamWebsocket {
+				handlers[route.Name] = func(*Request) error { handled++; return nil }
+			}
+		}
+	})
+	b := &browser{front: f}
+	b.signIn(t, goodToken)
+	handled = 0
+	for _, route := range api.Routes() {
+		if !route.Mutates() && route.Stream != api.StreamWebsocket {
+			continue
+		}
+		path := strings.ReplaceAll(route.Pattern, "{id}", "x")
+		for name, header := range map[string]http.Header{
+			"another site":  {"Origin": {"https://evil.example.com"}, "Sec-Fetch-Site": {"cross-site"}, "X-Nomadlike-Request": nil, "Content-Type": {"application/json"}},
+			"its own words": {"Origin": {"https://evil.example.com"}, "Sec-Fetch-Site": nil, "X-Nomadlike-Request": {"ui"}, "Content-Type": {"application/json"}},
+			"no word":       {"Origin": nil, "Sec-Fetch-Site": nil, "X-Nomadlike-Request": nil, "Content-Type": {"application/json"}},
+		} {
+			if route.Stream == api.StreamWebsocket {
+				header.Set("Upgrade", "websocket")
+				header.Set("Connection", "Upgrade")
+			}
+			asked++
+			if answer := b.send(route.Method, path, "{}", header); answer.Code != http.StatusForbidden {
+				t.Errorf("%s (%s): %d %s", route.Name, name, answer.Code, answer.Body)
+			}
+		}
+	}
+	if handled > 0 || asked < 200 {
+		t.Errorf("%d of %d requests were handled", handled, asked)
+	}
+}
+
 // A token is neither in a log nor in an error, whether it is good or wrong.
 func TestTokensAreNotLogged(t *testing.T) {
 	var log bytes.Buffer
