@@ -53,6 +53,7 @@ func figures() []figure {
 		{"held", heldJobs},
 		{"fleet", manyNodes},
 		{"queue", queueFigures},
+		{"people", peopleFigures},
 		{"devices", devices},
 		{"data", dataFigures},
 	}
