@@ -16,9 +16,9 @@ func Trees() []Tree {
 		{
 			Path: "nomadlike/client",
 			Rooms: []string{
-				"alloc", "checkpoint", "code", "data", "data/remote", "diskquota", "envcheck", "fingerprint", "firewall", "layout", "metrics",
+				"alloc", "checkpoint", "data", "data/remote", "diskquota", "envcheck", "fingerprint", "firewall", "layout", "metrics",
 				"progress", "rankprocs", "rankshell", "retry", "secrets", "session", "words", "workspace", // of the tree they know nothing
-				"store", "history", "account", "machine", "loop",
+				"code", "store", "history", "account", "machine", "loop",
 				"room", "hooks", "environment", "devices", "hold", "service", "usage", "prepare", "watch",
 				"run", "",
 			},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/client/words"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/tree"
 )
@@ -102,7 +103,7 @@ func (s *Store) makeRoom(coming, copied int64) error {
 		}
 	}
 	return structs.NewError(structs.CodeUnavailable, "client.code_room",
-		"needed", structs.FormatSize(coming+copied), "free", structs.FormatSize(free), "path", s.config.Dir).Because(ErrNoRoom)
+		"needed", words.Roughly(coming+copied), "free", words.Roughly(free), "path", s.config.Dir).Because(ErrNoRoom)
 }
 
 // treesLocked lists the trees of the cache, the one first that was used longest ago.

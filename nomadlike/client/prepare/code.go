@@ -66,7 +66,7 @@ func (c *Code) bring(ctx context.Context, a *structs.Assignment, s *space, owner
 	}
 	if took := c.Now().Sub(begun); made.Fetched > 0 || took > slowStep {
 		coming.tell(structs.Told{Event: structs.EventCodeReady, Params: map[string]string{
-			"files": strconv.Itoa(made.Files), "size": structs.FormatSize(made.Bytes), "fetched": structs.FormatSize(made.Fetched),
+			"files": strconv.Itoa(made.Files), "size": words.Roughly(made.Bytes), "fetched": words.Roughly(made.Fetched),
 			"took": took.Round(time.Millisecond).String(),
 		}})
 	}

@@ -37,9 +37,12 @@ func Mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(byte
 
 // Roughly is a size for people.
 func Roughly(bytes int64) string {
-	unit := structs.KiB
-	if bytes >= 10*structs.MiB {
+	unit := int64(1)
+	switch {
+	case bytes >= 10*structs.MiB:
 		unit = structs.MiB
+	case bytes >= 10*structs.KiB:
+		unit = structs.KiB
 	}
 	return structs.FormatSize(bytes / unit * unit)
 }
