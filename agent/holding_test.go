@@ -140,3 +140,22 @@ func TestAFullQuotaIsTold(t *testing.T) {
 		t.Errorf("mo did not choose it: %+v", list[0])
 	}
 }
+
+// A job file says what its owner is told of that job; nobody else's bell has it.
+func TestAJobHasItsOwnerTold(t *testing.T) {
+	yes, dir := true, openDir(t)
+	options := testOptions(t)
+	agent := startAgent(t, config.Settings{Dev: &yes, DataDir: &dir}, options)
+	admin := savedClient(t, options)
+	letRoot(t, admin)
+	li := personIn(t, admin, "li", "speech")
+	file := strings.Replace(watchedJob, "NAME", "said", 1) + "  notify {\n    on = [\"succeeded\"]\n    to = \"TO\"\n  }\n  task { command = \"true\" }\n}\n"
+	if _, err := li.SubmitJob(t.Context(), api.JobRequest{HCL: strings.Replace(file, "TO", "team", 1)}, ""); structs.CodeOf(err) != structs.CodeInvalid {
+		t.Errorf("a channel that li does not have: %v", err)
+	}
+	job := runJob(t, li, strings.Replace(file, "TO", structs.ChannelBell, 1), structs.JobSucceeded)
+	eventually.Within(t, 20*time.Second, "li is told", func() bool {
+		list := agent.store.Snapshot().Notifications("li")
+		return len(list) == 1 && list[0].Kind == structs.NotifySucceeded && list[0].JobID == job.Job.ID && list[0].Bell
+	})
+}

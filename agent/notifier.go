@@ -215,13 +215,11 @@ func (n *notifier) walk(view notifyView) {
 	for settings := range view.NotifyChosen() {
 		waiting = waiting || settings.Rule(structs.NotifyWaiting) != nil
 	}
-	if waiting {
-		seen := ""
-		for job := range view.Queue() {
-			if job.ID != seen { // subjobs of a job stand together
-				seen = job.ID
-				n.waits.Add(notify.WaitFor(view, structs.NotifyWaiting, job.ID))
-			}
+	seen := ""
+	for job := range view.Queue() {
+		if job.ID != seen && (waiting || job.Notify != nil) { // subjobs of a job stand together
+			seen = job.ID
+			n.waits.Add(notify.WaitFor(view, structs.NotifyWaiting, job.ID))
 		}
 	}
 	for attempt := range view.LiveAttempts() {
@@ -246,13 +244,18 @@ func (v notifyView) ErrorLines(jobID string, subjob int, attempt uint64) []strin
 	return v.lines[attemptKey{jobID, subjob, attempt}]
 }
 
-// Settings implements notify.View. Whoever lost the project is not told of jobs in it.
+// Settings implements notify.View. Whoever lost the project is not told of jobs in it. A
+// name without an account that chose nothing may still have jobs that say what is told.
 func (v notifyView) Settings(user, project string) *structs.NotifySettings {
 	account := v.User(user)
 	if account != nil && account.Role == "" && v.Project(project).RoleOf(user) == "" {
 		return nil
 	}
-	return v.NotifySettings(user)
+	settings := v.NotifySettings(user)
+	if settings == nil && account == nil && user != "" {
+		return &structs.NotifySettings{User: user}
+	}
+	return settings
 }
 
 // Belong implements notify.View.

@@ -74,11 +74,17 @@ func walkJob(v visitor, job *structs.Job) {
 		v.argument("busy", span(&t.Busy, least))
 	})
 	single(v, "debug", &job.Debug, func(v visitor, d *structs.Debug) { v.argument("hold", span(&d.Hold, 0)) })
+	single(v, "notify", &job.Notify, walkNotify)
 	single(v, "tensorboard", &job.Tensorboard, func(v visitor, t *structs.Tensorboard) { v.argument("logdir", place(&t.LogDir)) })
 	single(v, "metrics", &job.Metrics, func(v visitor, m *structs.Metrics) {
 		v.argument("patterns", words(&m.Patterns))
 		v.argument("events", place(&m.Events))
 	})
+}
+
+func walkNotify(v visitor, n *structs.JobNotify) {
+	v.argument("on", words(&n.On))
+	v.argument("to", text(&n.To))
 }
 
 func walkBatch(v visitor, b *structs.Batch) {

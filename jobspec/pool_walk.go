@@ -79,6 +79,7 @@ func walkProject(v visitor, project *structs.Project) {
 		v.argument("time_limit", span(&d.TimeLimit, 0))
 		v.argument("image", text(&d.Image))
 		v.argument("output_storage", text(&d.OutputStorage))
+		single(v, "notify", &d.Notify, walkNotify)
 		walkTaskDefaults(v, t)
 	})
 	always(v, "ceilings", &project.Ceilings, walkCeilings)

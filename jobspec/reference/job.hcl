@@ -188,6 +188,10 @@ job "resnet50" {
     idle = "100ms"
     busy = "1s"
   }
+  notify {
+    on = ["failed", "expired"]
+    to = "team"
+  }
   debug {
     hold = "2h"
   }

@@ -21,6 +21,10 @@ project "vision" {
     output_storage = "nas"
     env            = { HF_HOME = "/nas/hf" }
     arguments      = "conf/wide.yaml"
+    notify {
+      on = ["failed"]
+      to = "team"
+    }
   }
   ceilings {
     time_limit    = "7d"

@@ -121,11 +121,12 @@ func (d *decision) happenings(event *structs.Event) []happening {
 	message := structs.Notification{Kind: kind, Time: event.Time, Event: event.ID, Params: event.Params, Cause: event.Cause}
 	id := func(user string) string { return idOf(user, kind, event.Index, event.Seq, event.Time) }
 	var all []happening
+	job := (*structs.Job)(nil)
 	add := func(to *structs.NotifySettings) {
-		if rule := to.Rule(kind); rule != nil && len(rule.Channels) > 0 && event.Time >= rule.Since {
+		if channels := channelsOf(to, job, kind, event.Time); len(channels) > 0 {
 			one := message
 			one.User, one.ID = to.User, id(to.User)
-			all = append(all, happening{to, rule.Channels, one})
+			all = append(all, happening{to, channels, one})
 		}
 	}
 	if structs.NotifyOperators(kind) {
@@ -134,8 +135,7 @@ func (d *decision) happenings(event *structs.Event) []happening {
 		}
 		return all
 	}
-	job := d.view.Job(event.JobID)
-	if job == nil {
+	if job = d.view.Job(event.JobID); job == nil {
 		return nil
 	}
 	message.Project, message.JobID, message.Job = job.Project, job.ID, job.Name
@@ -160,6 +160,26 @@ func (d *decision) happenings(event *structs.Event) []happening {
 		add(to)
 	}
 	return all
+}
+
+// channelsOf are those to which a kind of happening goes: which a person chose before it
+// happened, and which the job says. A channel of the job's that its owner does not have,
+// or has no more, is the bell. Pure.
+func channelsOf(settings *structs.NotifySettings, job *structs.Job, kind string, at structs.UnixNano) (channels []string) {
+	if rule := settings.Rule(kind); rule != nil && at >= rule.Since {
+		channels = rule.Channels
+	}
+	if job == nil || job.Notify == nil || !slices.Contains(job.Notify.On, kind) {
+		return channels
+	}
+	to := job.Notify.To
+	if settings.Channel(to) == nil {
+		to = structs.ChannelBell
+	}
+	if slices.Contains(channels, to) {
+		return channels
+	}
+	return append(slices.Clone(channels), to)
 }
 
 // once reports whether an event is told of an attempt once, whichever of its ranks it is

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"container/heap"
+	"math"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -15,6 +16,9 @@ type Wait struct {
 	Due   structs.UnixNano // when it is told
 }
 
+// always is later than anything that a person chose.
+const always = structs.UnixNano(math.MaxInt64)
+
 // WaitFor is what is to be told of a job later, nil for nothing: at the time that its
 // owner chose. Pure.
 func WaitFor(view View, kind, jobID string) *Wait {
@@ -23,7 +27,7 @@ func WaitFor(view View, kind, jobID string) *Wait {
 		return nil
 	}
 	settings := view.Settings(job.User, job.Project)
-	if rule := settings.Rule(kind); rule == nil || len(rule.Channels) == 0 {
+	if settings == nil || len(channelsOf(settings, job, kind, always)) == 0 {
 		return nil
 	}
 	wait := &Wait{Kind: kind, JobID: jobID}
@@ -61,11 +65,11 @@ func Overdue(view View, mark structs.NotifyMark, due []Wait, now structs.UnixNan
 		}
 		job := view.Job(wait.JobID)
 		settings := view.Settings(job.User, job.Project)
-		rule := settings.Rule(wait.Kind)
-		if current.Due < rule.Since {
+		channels := channelsOf(settings, job, wait.Kind, current.Due)
+		if len(channels) == 0 {
 			continue
 		}
-		d.tell(happening{settings, rule.Channels, structs.Notification{
+		d.tell(happening{settings, channels, structs.Notification{
 			ID:   idOf(job.User, wait.Kind+"\x00"+job.ID, 0, 0, current.Since),
 			User: job.User, Kind: wait.Kind, Time: current.Due, Project: job.Project, JobID: job.ID, Job: job.Name,
 			Event: "notify.what." + wait.Kind, Params: map[string]string{"job": job.Name, "span": span(current, now)},

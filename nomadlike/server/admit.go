@@ -113,6 +113,7 @@ func (a *Admitted) Pool() *structs.Pool { return a.pool }
 // the entry as well as before it: such a job waits and says why.
 func Admit(snapshot *state.Snapshot, job *structs.Job) (*Admitted, *structs.Error) {
 	job = job.Copy()
+	asked := job.Notify // not what a project has all told by default
 	defaults := Complete(snapshot, job)
 	if err := structs.InvalidJob(structs.CodeInvalid, job.Validate()); err != nil {
 		return nil, err
@@ -129,11 +130,32 @@ func Admit(snapshot *state.Snapshot, job *structs.Job) (*Admitted, *structs.Erro
 	problems = append(problems, placeProblems(snapshot, admitted)...)
 	problems = append(problems, fixSecrets(snapshot, admitted)...)
 	problems = append(problems, fixCode(snapshot, admitted)...)
+	problems = append(problems, channelProblems(snapshot, job.User, asked)...)
 	if err := structs.InvalidJob(structs.CodeInvalid, problems); err != nil {
 		return nil, err
 	}
 	nameDevices(snapshot, admitted)
 	return &Admitted{job: admitted, defaults: defaults, pool: pool, rests: restsOf(settings, pool, project, admitted)}, nil
+}
+
+// channelProblems lists what keeps a job from having its owner told where it says: they
+// have no such channel.
+func channelProblems(snapshot *state.Snapshot, user string, asked *structs.JobNotify) []structs.Problem {
+	if asked == nil || asked.To == structs.ChannelBell {
+		return nil
+	}
+	settings := snapshot.NotifySettings(user)
+	if settings != nil && settings.Channel(asked.To) != nil {
+		return nil
+	}
+	const at = "notify"
+	known := []string{structs.ChannelBell}
+	if settings != nil {
+		for i := range settings.Channels {
+			known = append(known, settings.Channels[i].Name)
+		}
+	}
+	return []structs.Problem{placeProblem(at+".to", "server.channel_unknown", "channel", asked.To, "known", strings.Join(known, ", "))}
 }
 
 // SetRules sets by which rules of scheduling and of ends a job goes on: those that

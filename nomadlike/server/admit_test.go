@@ -205,3 +205,40 @@ func TestCodeIsThatOfTheProject(t *testing.T) {
 		}
 	}
 }
+
+// A job names a channel that its owner has; what a project has all told is the bell for
+// who has no such channel.
+func TestAJobNamesAChannelOfItsOwner(t *testing.T) {
+	s := &scripted{t: t, store: state.New(), now: 1}
+	s.apply(structs.CommandUserPut, &structs.UserPut{User: structs.User{Name: "li"}})
+	s.apply(structs.CommandNotifySet, &structs.NotifySet{Settings: &structs.NotifySettings{
+		User: "li", Channels: []structs.NotifyChannel{{Name: "team", Kind: structs.ChannelEmail}},
+	}})
+	s.apply(structs.CommandProjectPut, &structs.ProjectPut{Project: structs.Project{
+		Name: "speech", JobDefaults: structs.JobDefaults{Notify: &structs.JobNotify{On: []string{structs.NotifyFailed}, To: "ours"}},
+	}})
+	for _, c := range []struct {
+		user, project, to string
+		want              []string
+	}{
+		{"li", "default", "team", nil},
+		{"li", "default", structs.ChannelBell, nil},
+		{"li", "default", "other", []string{"notify.to server.channel_unknown"}},
+		{"mo", "default", "team", []string{"notify.to server.channel_unknown"}},
+		{"mo", "default", structs.ChannelBell, nil},
+		{"mo", "speech", "", nil},
+	} {
+		job := testJob("one", 1)
+		job.User, job.Project = c.user, c.project
+		if c.to != "" {
+			job.Notify = &structs.JobNotify{On: []string{structs.NotifyFailed}, To: c.to}
+		}
+		admitted, err := Admit(s.store.Snapshot(), job)
+		if got := refusals(err); !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %q, want %q", c, got, c.want)
+		}
+		if err == nil && c.project == "speech" && (admitted.Job().Notify == nil || admitted.Job().Notify.To != "ours") {
+			t.Errorf("the project's default is not the job's: %+v", admitted.Job().Notify)
+		}
+	}
+}

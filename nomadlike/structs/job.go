@@ -83,6 +83,7 @@ type Job struct {
 	Meta            map[string]string `json:"meta,omitempty"`
 	Tags            []string          `json:"tags,omitempty" since:"17"` // what people find it by; may change at any time, see JobAnnotate
 	Note            string            `json:"note,omitempty" since:"17"` // what people say of it; the same
+	Notify          *JobNotify        `json:"notify,omitempty" since:"37"`
 
 	// Fixed at admission.
 	ID             string   `json:"id,omitempty"`

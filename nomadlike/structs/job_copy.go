@@ -41,6 +41,7 @@ func (j *Job) Copy() *Job {
 	c.Meta = maps.Clone(j.Meta)
 	c.Tags = slices.Clone(j.Tags)
 	c.Workdir = j.Workdir.Copy()
+	c.Notify = j.Notify.Copy()
 	return &c
 }
 

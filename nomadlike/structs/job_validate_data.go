@@ -295,6 +295,7 @@ const patternLengthMax = 256
 
 // interactive checks what people use while a job runs.
 func (v *validator) interactive(j *Job) {
+	v.jobNotify("notify", j.Notify)
 	if j.Debug != nil {
 		v.span("debug.hold", j.Debug.Hold, Duration(time.Second), HoldMax)
 	}

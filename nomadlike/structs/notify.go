@@ -117,6 +117,54 @@ type NotifyQuiet struct {
 	Zone string `json:"zone"` // of the IANA database, such as Asia/Shanghai
 }
 
+// JobNotify sends what happens to one job to a channel of its owner, beside what they
+// chose for all of theirs.
+type JobNotify struct {
+	On []string `json:"on"` // kinds of happenings, of jobs
+	To string   `json:"to"` // name of the channel, or the bell
+}
+
+// Copy returns one that shares nothing with n; nil copies to nil.
+func (n *JobNotify) Copy() *JobNotify {
+	if n == nil {
+		return nil
+	}
+	return &JobNotify{On: slices.Clone(n.On), To: n.To}
+}
+
+// JobNotifyKinds lists what a job may have told, in the order in which it is shown.
+func JobNotifyKinds() []string {
+	return slices.DeleteFunc(NotifyKinds(), func(kind string) bool { return kind == NotifyQuota || NotifyOperators(kind) })
+}
+
+// jobNotify checks what a job, or the defaults of a project, has told.
+func (v *validator) jobNotify(path string, n *JobNotify) {
+	if n == nil {
+		return
+	}
+	kinds := JobNotifyKinds()
+	if len(n.On) == 0 {
+		v.add(path+".on", "job.missing", "")
+	}
+	if len(n.On) > len(kinds) {
+		v.add(path+".on", "job.too_many", "", "what", "on", "count", len(n.On), "max", len(kinds))
+		return
+	}
+	for i, kind := range n.On {
+		at := IndexedPath(path+".on", i)
+		v.choice(at, kind, false, kinds...)
+		if slices.Contains(n.On[:i], kind) {
+			v.add(at, "job.duplicate", "", "value", kind)
+		}
+	}
+	if n.To == ChannelBell {
+		return
+	}
+	if id := NotifyChannelProblem(n.To); id != "" {
+		v.add(path+".to", id, "", "name", n.To, "max", NotifyChannelNameMax)
+	}
+}
+
 // Channel returns a channel by its name; nil when there is none. Callers change it
 // only in a record of their own.
 func (s *NotifySettings) Channel(name string) *NotifyChannel {

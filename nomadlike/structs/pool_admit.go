@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // SetDefaults fills what a job that stands in the pool leaves out, before
@@ -50,6 +51,13 @@ func (p *Project) SetDefaults(j *Job) []Default {
 	}
 	if of.OutputStorage != "" && j.Output != "" {
 		fill(&d, "output_storage", &j.OutputStorage, of.OutputStorage)
+	}
+	if of.Notify != nil && j.Notify == nil {
+		const at = "notify"
+		j.Notify = of.Notify.Copy()
+		d.chosen = append(d.chosen,
+			Default{Path: at + ".on", Value: strings.Join(of.Notify.On, ", "), From: d.from},
+			Default{Path: at + ".to", Value: of.Notify.To, From: d.from})
 	}
 	d.task(j, &p.Defaults)
 	return d.chosen

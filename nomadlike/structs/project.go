@@ -55,6 +55,9 @@ type JobDefaults struct {
 	TimeLimit     Duration `json:"time_limit,omitempty"`
 	Image         string   `json:"image,omitempty"`          // of tasks whose driver is docker
 	OutputStorage string   `json:"output_storage,omitempty"` // of jobs with an output
+
+	// Notify is of all jobs; whose owner has no such channel is told at the bell.
+	Notify *JobNotify `json:"notify,omitempty" since:"37"`
 }
 
 // SameBounds reports whether two records of a project differ in nothing but what its

@@ -42,6 +42,7 @@ func (v *validator) jobDefaults(p *Project) {
 	if d.OutputStorage != "" {
 		v.name("defaults.output_storage", d.OutputStorage)
 	}
+	v.jobNotify("defaults.notify", d.Notify)
 	if most := p.Ceilings.TimeLimit; most > 0 && d.TimeLimit > most {
 		v.add("defaults.time_limit", "project.default_over", "", "value", FormatDuration(d.TimeLimit), "max", FormatDuration(most))
 	}

@@ -45,7 +45,8 @@ package wire
 //	34  2026-11-27  service accounts: commands 57 to 61, RestService, Token.UsedAt, Token.UsedFrom, Settings.ServiceTokenTTL, service accounts in stored states
 //	35  2026-11-27  servers keep the code that travels with jobs: commands 62 and 63, Server.Code, Server.TakeCode, code in stored states
 //	36  2026-11-27  conditions are told once: NotifyMark.Holds, NotifyStep.Raised and Cleared, the kind quota in NotifySet
-const ProtocolVersion = 36
+//	37  2026-11-27  jobs say where they are told of: Job.Notify, JobDefaults.Notify
+const ProtocolVersion = 37
 
 // The first versions that know what must not be proposed to older servers.
 const (

@@ -901,6 +901,7 @@ export interface Job {
   name: string
   nodes: number
   note?: string
+  notify?: JobNotify
   output?: string
   output_storage?: string
   outside_yields?: boolean
@@ -955,6 +956,7 @@ export interface JobControlRequest {
 
 export interface JobDefaults {
   image?: string
+  notify?: JobNotify
   output_storage?: string
   pool?: string
   priority?: Priority
@@ -1031,6 +1033,11 @@ export interface JobMetrics {
   away?: string[]
   left_out?: number
   ranks: RankMetrics[] | null
+}
+
+export interface JobNotify {
+  on: string[] | null
+  to: string
 }
 
 export interface JobOutlook {
