@@ -376,6 +376,21 @@ func TestHostileCode(t *testing.T) {
 	if projects, err := w.agent.code.disk.Projects(); err != nil || slices.Contains(projects, "two") {
 		t.Errorf("what was refused is on the disk: %v, %v", projects, err)
 	}
+
+	// A job cannot name what its project does not have, nor what was not sent.
+	for source, want := range map[string]string{string(digest): "server.code_unknown", ".": "agent.code_unsent"} {
+		job := &structs.Job{
+			Name: "names", Project: "two", Resources: []structs.Resources{{CPU: 0.01, Memory: 16 * structs.MiB}}, Task: structs.Task{Driver: "exec", Command: "true"},
+			Workdir: &structs.Workdir{Source: source},
+		}
+		if structs.IsTreeDigest(source) {
+			job.Workdir.Tree = source
+		}
+		_, err := eve.SubmitJob(t.Context(), api.JobRequest{Job: job}, "")
+		if failure := new(structs.Error); !errors.As(err, &failure) || !slices.ContainsFunc(failure.Details, func(d structs.Error) bool { return d.ID == want }) {
+			t.Errorf("%s: %v", source, err)
+		}
+	}
 }
 
 // Two who send the same directory at once both have it, and the disk has it once.
