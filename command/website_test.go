@@ -325,6 +325,9 @@ func jobFields(of reflect.Type, names []string) []string {
 			name = strings.TrimSuffix(name, "s") // blocks that may repeat
 		case "keep":
 			name = "idle" // of a throttle: the log has the old name
+		case "workdir":
+			names = append(names, name)
+			continue // what it holds is filled in from the folder
 		}
 		names = jobFields(field.Type, append(names, name))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,12 +13,30 @@ import (
 	"nomadlike/plugins/driver"
 )
 
+// refusal is what servers answer at the moment, nil for secrets.
+type refusal struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (r *refusal) set(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+}
+
+func (r *refusal) get() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
 // askFor answers for servers: of a secret called token, with a value.
-func askFor(failure *error) func(*Config) {
+func askFor(failure *refusal) func(*Config) {
 	return func(c *Config) {
 		c.AskSecrets = func(context.Context, string, string) (*structs.SecretsReply, error) {
-			if *failure != nil {
-				return nil, *failure
+			if err := failure.get(); err != nil {
+				return nil, err
 			}
 			return &structs.SecretsReply{Values: []structs.SecretValue{
 				{Use: structs.SecretUse{Name: "token", Var: "TOKEN"}, Version: 3, Value: structs.SecretBytes("hunter2222")},
@@ -41,7 +60,7 @@ func TestRestartedAgentTellsMasksAgain(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			control, w, dir := newControl(), newFakeRuntime(), tempDir(t)
-			var failure error
+			var failure refusal
 			_, stop := control.node(t, dir, "n1", w.driver(), askFor(&failure))
 			settle()
 			a, plain := gang("job", 1, "sleep", "n1")[0], gang("plain", 1, "sleep", "n1")[0]
@@ -55,13 +74,13 @@ func TestRestartedAgentTellsMasksAgain(t *testing.T) {
 			masks := func() []string {
 				return slices.DeleteFunc(w.notes(), func(note string) bool { return !strings.HasPrefix(note, "mask ") })
 			}
-			failure = away
+			failure.set(away)
 			_, stop = control.node(t, dir, "n1", w.driver(), askFor(&failure))
 			pass(3 * time.Minute)
 			if said := masks(); len(said) != 0 {
 				t.Errorf("%s: while servers are away it was told %q", c.name, said)
 			}
-			failure = c.refusal
+			failure.set(c.refusal)
 			pass(time.Minute)
 			if said := masks(); !slices.Equal(said, []string{c.want}) {
 				t.Errorf("%s: it was told %q", c.name, said)
@@ -76,7 +95,7 @@ func TestRestartedAgentTellsMasksAgain(t *testing.T) {
 func TestNoSecretsForWhoDoesNotMask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, w := newControl(), newFakeRuntime()
-		var failure error
+		var failure refusal
 		_, stop := c.node(t, tempDir(t), "n1", map[string]driver.Driver{"other": w.driver()["exec"]}, askFor(&failure))
 		settle()
 		a, plain := gang("job", 1, "sleep", "n1")[0], gang("plain", 1, "sleep", "n1")[0]
