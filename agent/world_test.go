@@ -79,6 +79,11 @@ func (w *testWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// stopPatience is longer than what the program allows itself: the exec driver waits for
+// supervisors that have just been started, which are this test program here, and with the
+// race detector on a busy machine it takes many seconds to come up.
+const stopPatience = time.Minute
+
 // startAgent starts an agent that stops with the test.
 func startAgent(t testing.TB, settings config.Settings, options Options) *Agent {
 	t.Helper()
@@ -100,7 +105,7 @@ func startAgent(t testing.TB, settings config.Settings, options Options) *Agent 
 
 func stopAgent(t testing.TB, agent *Agent) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
 	defer cancel()
 	if err := agent.Stop(ctx); err != nil {
 		t.Errorf("stop agent: %v", err)

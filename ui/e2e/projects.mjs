@@ -96,6 +96,7 @@ async function archives(browser, agent, admin, lang, project, inspect) {
   await link.click()
   await page.getByRole('button', { name: w.back, exact: true }).click()
   await dialog.getByRole('button', { name: w.back, exact: true }).click()
+  await dialog.waitFor({ state: 'hidden' }) // it may be seen for a moment beside the page that has changed already
   await page.getByRole('button', { name: w.archive, exact: true }).waitFor()
   await context.close()
 }
