@@ -8,17 +8,16 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"nomadlike/agent/config"
 	"nomadlike/agent/httpapi"
+	"nomadlike/internal/secretfile"
 	"nomadlike/nomadlike/auth/oidc"
 	"nomadlike/nomadlike/structs"
 )
 
 const (
-	clientSecretMax  = 4 << 10 // bytes of its file
 	authoritiesMax   = 1 << 20
 	providerPatience = 5 * time.Second // for a connection, and for TLS
 	providerHeadMax  = 64 << 10        // bytes of the head of an answer
@@ -45,7 +44,7 @@ func relyingOn(c *config.OIDC) (*oidc.Provider, error) {
 	}
 	secret := ""
 	if c.ClientSecretFile != "" {
-		text, err := secretIn(c.ClientSecretFile)
+		text, err := secretfile.Read(c.ClientSecretFile)
 		if err != nil {
 			return nil, refuse(c.ClientSecretFile, err)
 		}
@@ -68,26 +67,6 @@ func relyingOn(c *config.OIDC) (*oidc.Provider, error) {
 	of := c.RelyingOn(secret, time.Now)
 	of.Transport, of.Rand = transport, rand.Text
 	return oidc.New(of), nil
-}
-
-// secretIn reads a secret from a file that nobody else may read.
-func secretIn(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", errors.New("others may read it")
-	}
-	text, err := fileUpTo(path, clientSecretMax)
-	if err != nil {
-		return "", err
-	}
-	secret := strings.TrimRight(string(text), "\r\n")
-	if secret == "" {
-		return "", errors.New("it is empty")
-	}
-	return secret, nil
 }
 
 func fileUpTo(path string, most int64) ([]byte, error) {

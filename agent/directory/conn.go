@@ -9,15 +9,11 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"strings"
 
 	"github.com/go-ldap/ldap/v3"
 )
 
-var (
-	errMuch     = errors.New("the directory answers with more than a sign-in needs")
-	errReadable = errors.New("others may read it as well: chmod 600")
-)
+var errMuch = errors.New("the directory answers with more than a sign-in needs")
 
 // conn is a connection to one server, which ends with the time of one sign-in.
 type conn struct {
@@ -140,26 +136,6 @@ func (c *conn) search(base string, scope int, filter string, most int, attribute
 		return nil, err
 	}
 	return result.Entries, nil
-}
-
-// secret reads a file with a password that nobody else may read.
-func secret(name string) (string, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return "", err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("read %s: %w", name, errReadable)
-	}
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return "", err
-	}
-	password := strings.TrimRight(string(text), "\r\n")
-	if password == "" {
-		return "", fmt.Errorf("%s is empty", name)
-	}
-	return password, nil
 }
 
 // bounded ends a connection on which more is answered than a sign-in needs.

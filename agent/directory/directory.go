@@ -12,6 +12,7 @@ import (
 	"github.com/go-ldap/ldap/v3"
 
 	"nomadlike/internal/logkey"
+	"nomadlike/internal/secretfile"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/structs"
 )
@@ -126,7 +127,7 @@ func (d *Directory) ask(c *conn, name, password string, found func(string) error
 		who.Groups, err = d.groupsOf(c, person, name)
 		return who, err
 	}
-	service, err := secret(d.config.BindPasswordFile)
+	service, err := secretfile.Read(d.config.BindPasswordFile)
 	if err != nil {
 		return nil, err
 	}

@@ -101,23 +101,3 @@ func redirects(server *Server, base *url.URL) func(*http.Request, []*http.Reques
 		return nil
 	}
 }
-
-// readSecret reads a file with credentials that nobody else may read.
-func readSecret(name string) (string, error) {
-	if err := secretRights(name); err != nil {
-		return "", err
-	}
-	text, err := os.ReadFile(name)
-	return strings.TrimSpace(string(text)), err
-}
-
-func secretRights(name string) error {
-	info, err := os.Stat(name)
-	if err != nil {
-		return err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("read %s: others may read it as well: chmod 600", name)
-	}
-	return nil
-}

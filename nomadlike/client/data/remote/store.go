@@ -14,6 +14,7 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
+	"nomadlike/internal/secretfile"
 	"nomadlike/nomadlike/client/data"
 )
 
@@ -29,7 +30,7 @@ type objects struct {
 func openS3(server Server, base *url.URL, dataset Dataset) (Source, error) {
 	keys := credentials.NewStatic("", "", "", credentials.SignatureAnonymous)
 	if name := server.S3.CredentialsFile; name != "" {
-		if err := secretRights(name); err != nil {
+		if err := secretfile.Check(name); err != nil {
 			return nil, err
 		}
 		keys = credentials.NewFileAWSCredentials(name, server.S3.Profile)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"nomadlike/internal/secretfile"
 	"nomadlike/nomadlike/client/data"
 )
 
@@ -27,11 +28,11 @@ type web struct {
 func openHTTP(server Server, base *url.URL, dataset Dataset) (Source, error) {
 	w := &web{server: server, base: base, dataset: dataset}
 	if server.AuthorizationFile != "" {
-		secret, err := readSecret(server.AuthorizationFile)
+		secret, err := secretfile.Read(server.AuthorizationFile)
 		if err != nil {
 			return nil, err
 		}
-		w.authorization = secret
+		w.authorization = strings.TrimSpace(secret)
 	}
 	connect, err := transport(&server, base)
 	if err != nil {
