@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startAgent, visit } from './agent.mjs'
-import { signedIn } from './views.mjs'
+import { shots, signedIn } from './views.mjs'
 
 const words = {
   en: { create: 'New account', user: 'User name', name: 'Name', cancel: 'Cancel', change: (user) => 'Change ' + user, disable: 'Disable', disableOf: (user) => 'Disable ' + user, enableOf: (user) => 'Enable ' + user, handOver: 'hand over to', heir: 'Hand over to', live: /has 1 subjob /, members: 'Members', role: 'Role', roleOf: (user) => 'Role of ' + user, add: 'Add a member', noAccount: /nobody has an account named nobody/, switch: /: switch$/, to: 'Switch to speech', lost: /You may not act in speech any more/, close: 'Close', account: 'Account', password: 'Password', passwordOf: (user) => 'Password of ' + user, draw: 'Draw a first password', done: 'Done', enter: 'Sign in', chosen: 'New password', again: 'The new password again', wrong: /account or the password is wrong/, whose: 'Account', own: 'Change password', current: 'Present password', changed: /The password is changed/, out: 'Sign out' },
@@ -26,18 +26,6 @@ const file = (name) => `job "${name}" {
 
 const act = (page, project, w) => page.getByRole('button', { name: w.switch }).click().then(() => page.locator('.places button', { hasText: project }).click())
 const acts = (page, project) => page.locator('.acting b', { hasText: new RegExp(`^${project}$`) }).waitFor()
-
-async function shots(page, name, inspect) {
-  await inspect(page, name)
-  await page.emulateMedia({ colorScheme: 'dark' })
-  await inspect(page, name + '-dark')
-  await page.emulateMedia({ colorScheme: 'light' })
-  await page.setViewportSize({ width: 390, height: 844 })
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth)
-  await inspect(page, name + '-phone')
-  await page.setViewportSize({ width: 1440, height: 900 })
-  assert.equal(wide, 390, `${name} is wider than a phone`)
-}
 
 // administers makes an account and gives it a role on the pages.
 async function administers(browser, agent, admin, lang, user, inspect) {

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startAgent } from './agent.mjs'
-import { signedIn } from './views.mjs'
+import { shots, signedIn } from './views.mjs'
 
 const words = {
   en: { create: 'New project', name: 'Project', add: 'Add a quota', guaranteed: 'Guaranteed', most: 'At most', limit: 'Time limit', change: 'Change limits', save: 'Save', whose: /Administrators of the cluster change/, truth: /^1 running, 0 waiting/, use: /^1 running, 0 waiting; card hours of the last 7 d: 0/, archive: 'Archive', archiveOf: (project) => 'Archive ' + project, back: 'Bring back', stop: 'Stop them', archived: /Archived by/, showArchived: 'Show archived ones too', user: 'User', refused: 'Only what was refused', whole: 'chain whole', export: 'Export as JSON lines', saved: /records saved/, notYours: /Operators and administrators of the cluster read/ },
@@ -23,18 +23,6 @@ const file = `job "doze" {
   }
 }
 `
-
-export async function shots(page, name, inspect) {
-  await inspect(page, name)
-  await page.emulateMedia({ colorScheme: 'dark' })
-  await inspect(page, name + '-dark')
-  await page.emulateMedia({ colorScheme: 'light' })
-  await page.setViewportSize({ width: 390, height: 844 })
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth)
-  await inspect(page, name + '-phone')
-  await page.setViewportSize({ width: 1440, height: 900 })
-  assert.equal(wide, 390, `${name} is wider than a phone`)
-}
 
 // bounds makes a project on the pages and gives it a quota and limits.
 async function bounds(browser, agent, admin, lang, project, inspect) {

@@ -6,8 +6,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startAgent, visit } from './agent.mjs'
-import { shots } from './projects.mjs'
-import { signedIn } from './views.mjs'
+import { shots, signedIn } from './views.mjs'
 
 const words = {
   en: { create: 'New secret', name: 'Name', value: 'Value', replace: 'Replace', replaceOf: 'Replace wandb', del: 'Delete', deleteOf: 'Delete wandb', set: (version) => `wandb is set, version ${version}.`, breaks: '1 job uses it and cannot start any more:', keys: 'Keys of secrets', rotate: 'Rotate', rotated: /values? (was|were) sealed anew/, none: 'Operators and viewers see no secrets, not even their names.', cluster: 'Change those of the cluster', limit: 'Time limit', nodes: 'Nodes', save: 'Save', most: 'The most that jobs may ask for', off: 'Switch sharing off: Cluster', on: 'Switch sharing on: Cluster', offDo: 'Switch sharing off', onDo: 'Switch sharing on', closes: /jobs? closes? to others/, whose: 'Administrators of the cluster set them.', span: '2 d', is: /switched off/ },

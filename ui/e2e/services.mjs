@@ -3,23 +3,11 @@
 // page.mjs.
 import assert from 'node:assert/strict'
 import { startAgent } from './agent.mjs'
-import { signedIn } from './views.mjs'
+import { shots, signedIn } from './views.mjs'
 
 const words = {
   en: { create: 'New service account', name: 'Name', about: 'What it is and does', tokensOf: 'Tokens of ci', label: 'Name of the token', verbs: 'Good for these verbs only', make: 'Make a token', done: 'Done', revoke: 'Revoke nightly', disableOf: 'Disable ci', disable: 'Disable', disabled: 'disabled', deleteOf: 'Delete ci', delete: 'Delete', none: /^No service accounts/, text: 'trains what is merged', token: 'Token', refused: /for people/ },
   zh: { create: '新建服务账号', name: '名称', about: '用途', tokensOf: 'ci 的令牌', label: '令牌名称', verbs: '仅可用于这些操作', make: '创建令牌', done: '完成', revoke: '吊销 nightly', disableOf: '停用 ci', disable: '停用', disabled: '已停用', deleteOf: '删除 ci', delete: '删除', none: /^没有服务账号/, text: '训练已合并的代码', token: '令牌', refused: /供人使用/ },
-}
-
-async function shots(page, name, inspect) {
-  await inspect(page, name)
-  await page.emulateMedia({ colorScheme: 'dark' })
-  await inspect(page, name + '-dark')
-  await page.emulateMedia({ colorScheme: 'light' })
-  await page.setViewportSize({ width: 390, height: 844 })
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth)
-  await inspect(page, name + '-phone')
-  await page.setViewportSize({ width: 1440, height: 900 })
-  assert.equal(wide, 390, `${name} is wider than a phone`)
 }
 
 async function manages(browser, agent, token, lang, project, inspect) {

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { startAgent, visit } from './agent.mjs'
+import { shots } from './views.mjs'
 
 const patience = 60_000
 const words = {
@@ -64,18 +65,6 @@ const config = (provider, caption) => `server {
   }
 }
 `
-
-async function shots(page, name, inspect) {
-  await inspect(page, name)
-  await page.emulateMedia({ colorScheme: 'dark' })
-  await inspect(page, name + '-dark')
-  await page.emulateMedia({ colorScheme: 'light' })
-  await page.setViewportSize({ width: 390, height: 844 })
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth)
-  await inspect(page, name + '-phone')
-  await page.setViewportSize({ width: 1440, height: 900 })
-  assert.equal(wide, 390, `${name} is wider than a phone`)
-}
 
 // goes clicks the provider's button, and types at its form.
 async function goes(page, provider, w, name, word) {

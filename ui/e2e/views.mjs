@@ -37,6 +37,19 @@ const jobFile = (name, count, command) => `job "${name}" {
 }
 `
 
+// shots looks at a page in light, in dark and on a phone, whose width it must keep to.
+export async function shots(page, name, inspect) {
+  await inspect(page, name)
+  await page.emulateMedia({ colorScheme: 'dark' })
+  await inspect(page, name + '-dark')
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.setViewportSize({ width: 390, height: 844 })
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth)
+  await inspect(page, name + '-phone')
+  await page.setViewportSize({ width: 1440, height: 900 })
+  assert.equal(wide, 390, `${name} is wider than a phone`)
+}
+
 // signedIn opens a page of somebody who has the token. It waits until they are in: a test that
 // goes on to another page at once may take back the request that signs in.
 export async function signedIn(browser, agent, token, lang, path) {
