@@ -74,6 +74,7 @@ func jobRun(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
+		defer code.close(env)
 		if *workdir.dryRun {
 			return env.showCode(output, code, *workdir.list)
 		}
@@ -146,9 +147,11 @@ func jobValidate(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := env.readCode(path, job, ""); err != nil { // what cannot be sent is told before it is
+		code, err := env.readCode(path, job, "") // what cannot be sent is told before it is
+		if err != nil {
 			return err
 		}
+		defer code.close(env)
 		later := places.Diagnose(job.NotAvailable(), jobspec.SeverityWarning)
 		if len(later) > 0 {
 			if err := later.Render(env.Stderr, env.style()); err != nil {
@@ -191,6 +194,7 @@ func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
+		defer code.close(env)
 		client, err := env.connect(connection)
 		if err != nil {
 			return err

@@ -144,6 +144,7 @@ func (env *Env) submitClone(client *api.Client, source []byte) error {
 	if err != nil {
 		return err
 	}
+	defer code.close(env)
 	if err := env.sendCode(client, job, code, false); err != nil {
 		return err
 	}

@@ -66,6 +66,7 @@ const scriptPatience = 20 * time.Second
 //	                          tasks, which are not the agent's user, may read and write below $SHARED, and keep what is there
 //	cutting BYTES             set CUT to an address of the agent whose connections break after so many bytes of answer
 //	node NAME FILE            start another node, with this configuration
+//	gitserver DIR             serve the bare repositories of a directory over HTTP, at $GIT; without DIR the server goes away
 //	alone NAME                build the command line alone, as it is for laptops, and put it on the path under the name
 //	exits CODE PROGRAM ARG... run a program that must exit with the code
 //	until RE PROGRAM ARG...   run a program again and again until its standard output matches
@@ -98,7 +99,7 @@ func scriptParams(t *testing.T, dir string) testscript.Params {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"cluster": startCluster, "node": joinNode, "exits": exits, "until": until, "isjson": isJSON, "lines": countLines, "remember": remember,
-			"events": followEvents, "cutting": cutting, "alone": buildAlone, "prints": prints,
+			"events": followEvents, "cutting": cutting, "alone": buildAlone, "prints": prints, "gitserver": serveGit,
 		},
 		UpdateScripts: flag.Lookup("rewrite").Value.String() == "true", // of package golden
 	}

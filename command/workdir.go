@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"nomadlike/nomadlike/repository"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/tree"
 )
@@ -32,6 +33,7 @@ type code struct {
 	manifest tree.Manifest
 	left     []tree.LeftOut
 	record   structs.Workdir
+	fetched  *repository.Checkout // what dir is in; nil: the user's own
 }
 
 // largestNamed is how many parts of a directory are named before it is sent.
@@ -39,8 +41,9 @@ const largestNamed = 5
 
 // readCode reads the directory that goes with a job: dir, which a flag names, or the one
 // that its file names, relative to that. nil: none goes, or it names code that was sent
-// before. The job is given which directory it is, and nothing of what lies in it.
-func (env *Env) readCode(jobFile string, job *structs.Job, dir string) (*code, error) {
+// before. The job is given which directory it is, and nothing of what lies in it. What
+// was fetched for it stays until the code is closed.
+func (env *Env) readCode(jobFile string, job *structs.Job, dir string) (_ *code, err error) {
 	at := dir
 	switch {
 	case structs.IsTreeDigest(dir):
@@ -55,8 +58,20 @@ func (env *Env) readCode(jobFile string, job *structs.Job, dir string) (*code, e
 	}
 	read := &code{dir: at}
 	show := env.codeProgress("cli.code.reading")
-	var err error
-	read.manifest, read.left, err = tree.Scan(env.Context, at, tree.Options{Progress: show.step})
+	options := tree.Options{Progress: show.step}
+	if job.Workdir.Repo != nil {
+		if read.fetched, err = env.fetchRepository(job.Workdir); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				read.close(env)
+			}
+		}()
+		at, read.dir = locationOf(job.Workdir), read.fetched.Dir
+		options.Committed, options.Fill = true, func(files []string) error { return read.fetched.Fill(env.Context, files) }
+	}
+	read.manifest, read.left, err = tree.Scan(env.Context, read.dir, options)
 	show.done()
 	if large := new(tree.TooLargeError); errors.As(err, &large) {
 		return nil, env.explainTooLarge(at, large)
@@ -68,8 +83,13 @@ func (env *Env) readCode(jobFile string, job *structs.Job, dir string) (*code, e
 		return nil, structs.NewError(structs.CodeInvalid, "cli.code.nothing", "dir", at, "count", len(read.left))
 	}
 	read.record = structs.Workdir{
-		Source: job.Workdir.Source, Tree: string(read.manifest.Digest()), Files: read.manifest.Files(), Bytes: read.manifest.Bytes(),
-		Git: env.gitOf(at),
+		Source: job.Workdir.Source, Repo: job.Workdir.Repo, Tree: string(read.manifest.Digest()), Files: read.manifest.Files(), Bytes: read.manifest.Bytes(),
+	}
+	if read.fetched != nil {
+		read.record.Git = &structs.WorkdirGit{Commit: read.fetched.Commit, Branch: read.fetched.Branch}
+		env.printFetched(read.fetched)
+	} else {
+		read.record.Git = env.gitOf(at)
 	}
 	return read, nil
 }
@@ -99,7 +119,7 @@ func (env *Env) explainTooLarge(dir string, large *tree.TooLargeError) error {
 
 // printCode says what goes with a job, in a line or two.
 func (env *Env) printCode(c *code) {
-	fmt.Fprintln(env.Stdout, env.text("cli.code.summary", "dir", safe(c.record.Source), "files", c.record.Files,
+	fmt.Fprintln(env.Stdout, env.text("cli.code.summary", "dir", safe(locationOf(&c.record)), "files", c.record.Files,
 		"size", size(c.record.Bytes), "tree", c.manifest.Digest().Short(), "left", len(c.left)))
 	if git := env.gitText(c.record.Git); git != "" {
 		fmt.Fprintf(env.Stdout, "  git %s\n", git)
@@ -203,7 +223,7 @@ func (env *Env) workdirText(w *structs.Workdir) string {
 	if w == nil {
 		return ""
 	}
-	text := env.text("cli.code.of_job", "dir", safe(w.Source), "files", w.Files, "size", size(w.Bytes), "tree", tree.Digest(w.Tree).Short())
+	text := env.text("cli.code.of_job", "dir", safe(locationOf(w)), "files", w.Files, "size", size(w.Bytes), "tree", tree.Digest(w.Tree).Short())
 	if structs.IsTreeDigest(w.Source) {
 		text = env.text("cli.code.of_tree", "files", w.Files, "size", size(w.Bytes), "tree", tree.Digest(w.Tree).Short())
 	}

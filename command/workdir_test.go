@@ -130,3 +130,17 @@ func TestWhereCodeLies(t *testing.T) {
 		}
 	}
 }
+
+func TestWhereCodeOfARepositoryComesFrom(t *testing.T) {
+	for want, w := range map[string]structs.Workdir{
+		".":                      {Source: "."},
+		"https://a/b":            {Source: "https://a/b", Repo: &structs.WorkdirRepo{}},
+		"https://a/b#main":       {Source: "https://a/b", Repo: &structs.WorkdirRepo{Ref: "main"}},
+		"https://a/b#main:train": {Source: "https://a/b", Repo: &structs.WorkdirRepo{Ref: "main", Subdir: "train"}},
+		"https://a/b#:train":     {Source: "https://a/b", Repo: &structs.WorkdirRepo{Subdir: "train"}},
+	} {
+		if got := locationOf(&w); got != want {
+			t.Errorf("%+v is %s, want %s", w, got, want)
+		}
+	}
+}

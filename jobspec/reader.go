@@ -227,6 +227,8 @@ func (r *reader) unknown(at hcl.Range, id, name string, isBlock bool, known []st
 	} else if now := renamedFrom(r.name, name); now != "" {
 		fail("jobspec.renamed.hint", "now", now)
 		r.p.spoil(r.field(now))
+	} else if absent := absentHint(r.name, name); absent != "" {
+		fail(absent)
 	} else if ours := oursFor(name); ours != "" {
 		fail("jobspec.ours.hint", "ours", ours)
 	} else if homes := r.p.homes.of(name, isBlock); len(homes) == 1 {

@@ -54,6 +54,16 @@ func movedFrom(block, name string) string {
 	return ""
 }
 
+// absentHint is the text about what other systems have at a place, and we have not; ""
+// for everything else.
+func absentHint(block, name string) string {
+	switch block + "." + name {
+	case "workdir.secret", "workdir.token", "workdir.password", "workdir.username", "workdir.user", "workdir.key", "workdir.ssh_key", "workdir.credentials":
+		return "jobspec.workdir_secret.hint"
+	}
+	return ""
+}
+
 // renamedFrom is what an argument of a block is called now; "" when it never was
 // called otherwise.
 func renamedFrom(block, name string) string {

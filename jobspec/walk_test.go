@@ -15,11 +15,12 @@ import (
 
 // notWritten are the fields that no author writes, with the reason.
 func notWritten() map[string]string {
-	const admission, state, before = "fixed at admission", "written by the state", "of jobs of protocol 15"
+	const admission, state, before, sent = "fixed at admission", "written by the state", "of jobs of protocol 15", "written by the program that sends it"
 	return map[string]string{
 		"Job.ID": admission, "Job.User": admission, "Job.SubmittedAt": admission, "Job.IdempotencyKey": admission,
 		"Job.Source": admission, "Job.Resume": admission, "Job.PatientStarts": admission, "Job.OutsideYields": admission,
 		"Job.SavesAtEnds": admission, "Job.KillsLast": admission,
+		"Job.Workdir.Tree": sent, "Job.Workdir.Files": sent, "Job.Workdir.Bytes": sent, "Job.Workdir.Git": sent,
 		"Job.Distributed.MinNodes": before, "Job.Checkpoint.Elastic": before,
 		"Job.Resources.RDMAByNodes": admission, "Job.Resources.LastDevices": admission,
 		"Pool.CreateIndex": state, "Pool.ModifyIndex": state, "Project.CreateIndex": state, "Project.ModifyIndex": state,

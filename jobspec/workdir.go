@@ -41,7 +41,7 @@ func directory(to **structs.Workdir) value {
 		},
 		write: func(w writer, name string) {
 			switch {
-			case *to == nil:
+			case *to == nil, fromRepository(*to): // the block of its name says it
 			case (*to).Tree != "":
 				w.text(name, (*to).Tree)
 			default:
@@ -49,4 +49,27 @@ func directory(to **structs.Workdir) value {
 			}
 		},
 	}
+}
+
+// fromRepository reports whether a job takes its code from a repository, and has not got
+// it yet. One that has is written with the digest, as all are.
+func fromRepository(w *structs.Workdir) bool { return w != nil && w.Repo != nil && w.Tree == "" }
+
+// walkRepository goes over the block of the argument's name.
+func walkRepository(v visitor, job *structs.Job) {
+	count := 0
+	if fromRepository(job.Workdir) {
+		count = 1
+	}
+	v.block(block{name: "workdir", count: count, walk: func(v visitor, _ int) {
+		if job.Workdir == nil {
+			job.Workdir = new(structs.Workdir)
+		}
+		if job.Workdir.Repo == nil {
+			job.Workdir.Repo = new(structs.WorkdirRepo)
+		}
+		v.argument("git", text(&job.Workdir.Source))
+		v.argument("ref", text(&job.Workdir.Repo.Ref))
+		v.argument("subdir", text(&job.Workdir.Repo.Subdir))
+	}})
 }

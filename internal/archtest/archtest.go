@@ -29,6 +29,7 @@ func House() []Room {
 		{"nomadlike/audit/...", 1},
 		{"nomadlike/tree", 1}, // the same bytes for laptop, server and node: none of them owns what a tree is
 		{"nomadlike/codestore", 2},
+		{"nomadlike/repository", 2},
 		{"nomadlike/state", 2},
 		{"nomadlike/scheduler", 2},
 		{"nomadlike/auth", 2},

@@ -16,13 +16,17 @@ job "resnet50" {
   jupyter          = true
   tags             = ["ablation", "paper-3"]
   note             = "baseline of table 2"
-  workdir          = "."
   meta             = { team = "vision" }
 
   time_limit {
     limit  = "48h"
     warn   = "5m"
     signal = "SIGUSR2"
+  }
+  workdir {
+    git    = "https://git.example/team/train.git"
+    ref    = "main"
+    subdir = "train"
   }
   batch {
     count = 100

@@ -126,6 +126,7 @@ func (w *Workdir) Copy() *Workdir {
 	c := clonePointer(w)
 	if c != nil {
 		c.Git = clonePointer(w.Git)
+		c.Repo = clonePointer(w.Repo)
 	}
 	return c
 }

@@ -50,7 +50,7 @@ func fullJob() *Job {
 		},
 		Hang:      &Hang{Action: "alert", Factor: 10, Least: Duration(time.Minute), Most: Duration(time.Hour), Pattern: `step (\d+)`},
 		StopGrace: Duration(30 * time.Second), Fencing: FencingStrict, Supports: &Supports{Pause: &yes, Throttle: &yes, FinishNow: &yes, Resume: &yes}, Throttle: &Throttle{Idle: Duration(time.Second), Busy: Duration(time.Second)}, Debug: &Debug{Hold: Duration(time.Hour)},
-		SSH: true, Jupyter: true, Tensorboard: &Tensorboard{LogDir: "/tb"}, Metrics: &Metrics{Patterns: []string{"loss (?P<loss>[0-9.]+)"}, Events: "/tb"}, Meta: map[string]string{"team": "a"}, Tags: []string{"paper-3"}, Note: "baseline", Notify: &JobNotify{On: []string{NotifyFailed}, To: "team"}, Workdir: &Workdir{Source: ".", Tree: "sha256:1", Files: 1, Bytes: 1, Git: &WorkdirGit{Commit: "1", Branch: "main", Dirty: true}},
+		SSH: true, Jupyter: true, Tensorboard: &Tensorboard{LogDir: "/tb"}, Metrics: &Metrics{Patterns: []string{"loss (?P<loss>[0-9.]+)"}, Events: "/tb"}, Meta: map[string]string{"team": "a"}, Tags: []string{"paper-3"}, Note: "baseline", Notify: &JobNotify{On: []string{NotifyFailed}, To: "team"}, Workdir: &Workdir{Source: ".", Tree: "sha256:1", Files: 1, Bytes: 1, Git: &WorkdirGit{Commit: "1", Branch: "main", Dirty: true}, Repo: &WorkdirRepo{Ref: "main", Subdir: "train"}},
 		ID: "id", User: "li", SubmittedAt: 1, IdempotencyKey: "key", Source: "job {}",
 		PatientStarts: true,
 		OutsideYields: true,

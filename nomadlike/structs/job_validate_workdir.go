@@ -8,7 +8,9 @@ func (v *validator) workdir(w *Workdir) {
 	if w == nil {
 		return
 	}
-	if w.Source == "" || len(w.Source) > PathMax || strings.ContainsRune(w.Source, 0) {
+	if w.Repo != nil {
+		v.repository(w.Source, w.Repo)
+	} else if w.Source == "" || len(w.Source) > PathMax || strings.ContainsRune(w.Source, 0) {
 		v.add("workdir", "job.workdir", "job.workdir.hint", "max", PathMax)
 	}
 	spoilt := w.Tree != "" && !IsTreeDigest(w.Tree) || IsTreeDigest(w.Source) && w.Tree != "" && w.Tree != w.Source || w.Files < 0 || w.Bytes < 0

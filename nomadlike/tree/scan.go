@@ -19,6 +19,13 @@ import (
 // Options say how a directory is scanned. The zero value is what most want.
 type Options struct {
 	BytesMax int64 // of all files together; 0: BytesMaxDefault
+	// Committed: what lies there was taken from a commit, so that files of git's that say
+	// what is not to be committed say nothing.
+	Committed bool
+	// Fill is called with the files that go along, once they are known and before the
+	// first of them is read: whoever made the directory with names and sizes alone writes
+	// the bytes then, and leaves sizes and times as they were.
+	Fill func(files []string) error
 	// Progress is told from time to time how many bytes have been read, of how many.
 	Progress func(read, all int64)
 }
@@ -43,11 +50,12 @@ func Scan(ctx context.Context, dir string, options Options) (Manifest, []LeftOut
 	}
 	defer root.Close()
 	w := &walker{ctx: ctx, root: root}
-	judged, base, err := outerRules(dir)
-	if err != nil {
-		return Manifest{}, nil, err
+	judged := judgement{leavings: leavingRules(), noGit: true}
+	if !options.Committed {
+		if judged, w.base, err = outerRules(dir); err != nil {
+			return Manifest{}, nil, err
+		}
 	}
-	w.base = base
 	if err := w.walk("", judged); err != nil {
 		return Manifest{}, w.left, err
 	}
@@ -59,6 +67,11 @@ func Scan(ctx context.Context, dir string, options Options) (Manifest, []LeftOut
 	}
 	if all := w.size(); all > most {
 		return Manifest{}, w.left, &TooLargeError{Bytes: all, Max: most, Largest: largest(w.found, LargestShown)}
+	}
+	if options.Fill != nil {
+		if err := options.Fill(w.files()); err != nil {
+			return Manifest{}, w.left, err
+		}
 	}
 	m, err := w.read(options.Progress)
 	return m, w.left, err
@@ -246,6 +259,16 @@ func (w *walker) size() int64 {
 	return sum
 }
 
+// files are the paths of the files that were found.
+func (w *walker) files() (names []string) {
+	for i := range w.found {
+		if w.found[i].entry.Kind == KindFile {
+			names = append(names, w.found[i].entry.Path)
+		}
+	}
+	return names
+}
+
 // read reads the files that were found.
 func (w *walker) read(progress func(read, all int64)) (Manifest, error) {
 	m := Manifest{Entries: make([]Entry, len(w.found))}
@@ -322,14 +345,18 @@ func changed(name string, err error) error {
 	return structs.NewError(structs.CodeConflict, "tree.changed", "path", shown(name), "line", ignoreLine(name, false)).Because(err)
 }
 
+func leavingRules() (rules []Rule) {
+	for _, leaving := range Leavings() {
+		rules = append(rules, newRule(leaving, "", 0))
+	}
+	return rules
+}
+
 // outerRules are those that hold above dir: of the work tree of git that dir lies in, and
 // what the tree's own .git leaves out. Where they leave out dir itself they do not hold,
 // because whoever names a directory means it. base is dir below the work tree.
 func outerRules(dir string) (judged judgement, base string, err error) {
-	for i, leaving := range Leavings() {
-		judged.leavings = append(judged.leavings, newRule(leaving, "", i+1))
-		judged.leavings[i].Line = 0
-	}
+	judged.leavings = leavingRules()
 	real, err := filepath.Abs(dir)
 	if err == nil {
 		real, err = filepath.EvalSymlinks(real)

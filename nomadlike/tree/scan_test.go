@@ -357,3 +357,58 @@ func TestIgnoreFilesAreBounded(t *testing.T) {
 		t.Errorf("%v", pathsOf(m))
 	}
 }
+
+// TestDirectoriesThatAreFilled: of a commit, what git's files say of other files does not
+// count; bytes are written once it is known which go along, and not of what stays behind.
+func TestDirectoriesThatAreFilled(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{".gitignore": "*.ckpt\n", "a.ckpt": "?", "b/c.txt": "?", "b/left": "?", ".nomadlikeignore": "left\n", "__pycache__/x": "?"} {
+		writeFile(t, filepath.Join(dir, name), text)
+	}
+	var asked []string
+	options := Options{Committed: true, Fill: func(files []string) error {
+		asked = files
+		for _, name := range files {
+			at := filepath.Join(dir, name)
+			info, err := os.Stat(at)
+			if err != nil {
+				return err
+			}
+			data, err := os.ReadFile(at)
+			if err == nil && string(data) == "?" {
+				err = errors.Join(os.WriteFile(at, []byte("!"), 0o600), os.Chtimes(at, info.ModTime(), info.ModTime()))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+	m, left, err := Scan(t.Context(), dir, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{".gitignore", ".nomadlikeignore", "a.ckpt", "b/c.txt"}, asked); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"__pycache__ by __pycache__ of :0", "b/left by left of .nomadlikeignore:1"}, leftTexts(left)); diff != "" {
+		t.Error(diff)
+	}
+	for i := range m.Entries {
+		if entry := &m.Entries[i]; entry.Path == "a.ckpt" && entry.Chunks[0].Digest != DigestOf([]byte("!")) {
+			t.Error("what was read is not what was filled in")
+		}
+	}
+	failed := errors.New("no")
+	options.Fill = func([]string) error { return failed }
+	if _, _, err := Scan(t.Context(), dir, options); !errors.Is(err, failed) {
+		t.Errorf("%v", err)
+	}
+	options.BytesMax, options.Fill = 1, func([]string) error {
+		t.Error("what is too large was filled")
+		return nil
+	}
+	if _, _, err := Scan(t.Context(), dir, options); !errors.As(err, new(*TooLargeError)) {
+		t.Errorf("%v", err)
+	}
+}

@@ -46,7 +46,8 @@ package wire
 //	35  2026-11-27  servers keep the code that travels with jobs: commands 62 and 63, Server.Code, Server.TakeCode, code in stored states
 //	36  2026-11-27  conditions are told once: NotifyMark.Holds, NotifyStep.Raised and Cleared, the kind quota in NotifySet
 //	37  2026-11-27  jobs say where they are told of: Job.Notify, JobDefaults.Notify
-const ProtocolVersion = 37
+//	38  2026-11-27  code of jobs comes from git repositories: Workdir.Repo
+const ProtocolVersion = 38
 
 // The first versions that know what must not be proposed to older servers.
 const (

@@ -2799,6 +2799,7 @@ export interface Workdir {
   bytes?: number
   files?: number
   git?: WorkdirGit
+  repo?: WorkdirRepo
   source: string
   tree?: string
 }
@@ -2807,6 +2808,11 @@ export interface WorkdirGit {
   branch?: string
   commit?: string
   dirty?: boolean
+}
+
+export interface WorkdirRepo {
+  ref?: string
+  subdir?: string
 }
 
 export interface Yield {
