@@ -190,6 +190,8 @@ func walkDataRef(v visitor, ref *structs.DataRef) {
 	v.argument("annotations", flag(&ref.Annotations))
 	v.argument("source", text(&ref.Source))
 	v.argument("sha256", text(&ref.SHA256))
+	v.argument("project", text(&ref.Project))
+	v.argument("tag", text(&ref.Tag))
 }
 
 func walkHang(v visitor, h *structs.Hang) {

@@ -66,6 +66,7 @@ func walkProject(v visitor, project *structs.Project) {
 	v.argument("weight", fraction(&project.Weight, 0))
 	v.argument("urgent_limit", wholeOrNone(&project.UrgentLimit))
 	v.argument("no_sharing", flag(&project.NoSharing))
+	v.argument("data_quota", size(&project.DataQuota, 0))
 	every(v, "quota", &project.Quotas, func(v visitor, q *structs.Quota) {
 		v.label("kind", &q.Kind, false)
 		v.argument("model", text(&q.Model))

@@ -114,7 +114,7 @@ func newReferencePage(n noun, language messages.Language) (*referencePage, error
 // has it: one walk serves algorithms, datasets, models and volumes, and one serves
 // the devices of jobs and of pools.
 func refusalsOfKind() []string {
-	return []string{"job.prepare", "job.from", "job.annotations", "job.volume_version", "pool.sku_ids"}
+	return []string{"job.prepare", "job.from", "job.annotations", "job.volume_version", "job.data_unnamed", "pool.sku_ids"}
 }
 
 // labelOf is the value of a label.

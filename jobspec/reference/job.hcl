@@ -112,6 +112,8 @@ job "resnet50" {
     annotations = true
     source      = "shared/resnet"
     sha256      = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+    project     = "speech"
+    tag         = "stable"
   }
   dataset "cifar10" {
     version     = 3
@@ -122,6 +124,8 @@ job "resnet50" {
     annotations = true
     source      = "sets/cifar10.tar"
     sha256      = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+    project     = "speech"
+    tag         = "stable"
   }
   model "resnet50-pre" {
     version     = 2
@@ -132,6 +136,8 @@ job "resnet50" {
     annotations = true
     source      = "models/resnet50.pt"
     sha256      = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+    project     = "speech"
+    tag         = "stable"
   }
   volume "scratch" {
     version     = 1
@@ -142,6 +148,8 @@ job "resnet50" {
     annotations = true
     source      = "scratch/li"
     sha256      = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+    project     = "speech"
+    tag         = "stable"
   }
   mount "/mnt/li" {
     source    = "li"

@@ -7,6 +7,7 @@ project "vision" {
   weight       = 2
   urgent_limit = 3
   no_sharing   = true
+  data_quota   = "2TiB"
 
   quota "nvidia/gpu" {
     model      = "A800"

@@ -152,6 +152,7 @@ func appendPlaceKey(b keyWriter, job *structs.Job, r *structs.Resources) keyWrit
 	b.number(int64(job.Task.SecretsProtocol()))
 	b.flag(job.Task.HoldsSecrets())
 	b.flag(job.Workdir != nil)
+	b.flag(job.NamesData())
 	b.flag(job.VIP != nil)
 	if job.VIP != nil {
 		b.number(int64(len(job.VIP.Machines)))

@@ -119,7 +119,7 @@ func (b *Board) misfit(sh *shape) *structs.WaitReason {
 				bar = &bars.Reason
 			}
 			switch bars.Reason.ID {
-			case "scheduler.node_old", "scheduler.node_old_code", "scheduler.node_masks":
+			case "scheduler.node_old", "scheduler.node_old_code", "scheduler.node_old_data", "scheduler.node_masks":
 				if withheld == nil {
 					withheld = bars
 				}
@@ -170,6 +170,8 @@ func barText(sh *shape, reason *structs.Reason) *structs.WaitReason {
 		return neverFor("scheduler.old_nodes", "node", reason.Params["node"], "version", reason.Params["version"])
 	case "scheduler.node_old_code":
 		return neverFor("scheduler.old_nodes_code", "node", reason.Params["node"], "version", reason.Params["version"])
+	case "scheduler.node_old_data":
+		return neverFor("scheduler.old_nodes_data", "node", reason.Params["node"], "version", reason.Params["version"])
 	case "scheduler.node_masks":
 		return neverFor("scheduler.no_masks", "driver", reason.Params["driver"])
 	case "scheduler.node_driver_version":

@@ -65,6 +65,9 @@ func (s *sweeper) sweep(ctx context.Context, countEnded bool) (deleted bool) {
 	if countEnded && s.config.Protocol() >= wire.ProtocolCode {
 		due = append(due, dueCode(snapshot, now)...)
 	}
+	if countEnded && s.config.Protocol() >= wire.ProtocolData {
+		due = append(due, dueData(snapshot, now)...)
+	}
 	if s.config.Protocol() >= wire.ProtocolNodeRemovals { // a server of before would stop at it
 		due = append(due, dueRemovals(snapshot, now, s.config.ForgetNodes)...)
 	}

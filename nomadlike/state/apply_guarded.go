@@ -105,6 +105,14 @@ func (tx *txn) version(kind structs.RestKind, id string) (version uint64, known 
 		if account := tx.serviceAccount(id); account != nil {
 			version = account.ModifyIndex
 		}
+	case structs.RestData:
+		ref, ok := structs.ParseDataID(id)
+		if !ok {
+			return 0, false
+		}
+		if object := tx.dataObject(ref); object != nil {
+			version = object.ModifyIndex
+		}
 	case structs.RestSettings:
 		version = tx.settings().Version()
 	default:

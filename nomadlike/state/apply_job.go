@@ -48,6 +48,9 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 	if refusal := tx.codeProblem(job); refusal != nil {
 		return structs.ApplyResult{}, refusal
 	}
+	if refusal := tx.dataProblem(job); refusal != nil {
+		return structs.ApplyResult{}, refusal
+	}
 	if tx.meta.Live+job.SubjobCount() > LiveSubjobsMax {
 		return refuse(structs.CodeUnavailable, "state.queue_full", "max", LiveSubjobsMax)
 	}
@@ -98,6 +101,7 @@ func sameRequest(before, job *structs.Job) bool {
 	plain := func(job *structs.Job) []byte {
 		one := *job
 		one.ID, one.SubmittedAt, one.Priority, one.TimeLimit, one.Tags, one.Note = "", 0, "", 0, nil, ""
+		one.Algorithms, one.Datasets, one.Models = asAsked(one.Algorithms), asAsked(one.Datasets), asAsked(one.Models)
 		data, err := wire.Marshal(&one)
 		if err != nil {
 			return nil // it came from a log entry; names decide
@@ -105,6 +109,18 @@ func sameRequest(before, job *structs.Job) bool {
 		return data
 	}
 	return before.Project == job.Project && before.Name == job.Name && bytes.Equal(plain(before), plain(job))
+}
+
+// asAsked is references as a request spells them: where it asks for the newest version,
+// or for a tag, that there is another one by now makes it no other request.
+func asAsked(refs []structs.DataRef) []structs.DataRef {
+	asked := slices.Clone(refs)
+	for i := range asked {
+		if pick := asked[i].Object; pick != nil && pick.Asked != "" {
+			asked[i].Version, asked[i].Tag, asked[i].Object = 0, pick.Asked, nil
+		}
+	}
+	return asked
 }
 
 // liveNamed returns the job of a name that has not ended, nil when there is none.

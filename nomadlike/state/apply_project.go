@@ -134,6 +134,9 @@ func applyProjectDelete(tx *txn, body *structs.ProjectDelete) (structs.ApplyResu
 	if accounts := tx.serviceAccountsOf(project.Name); len(accounts) > 0 { // whoever takes the name next does not get them
 		return refuse(structs.CodeConflict, "state.project_has_services", "project", project.Name, "account", accounts[0].Name)
 	}
+	if objects := listRows[*structs.DataObject](tx, tableData, indexID, idKey(project.Name)); len(objects) > 0 {
+		return refuse(structs.CodeConflict, "state.project_has_data", "project", project.Name, "kind", objects[0].Kind, "name", objects[0].Name)
+	}
 	tx.remove(tableProjects, idKey(project.Name), project)
 	tx.removeCodeOf(project.Name) // another of the name begins with none
 	tx.touch(touchProject, project.Name, 0)

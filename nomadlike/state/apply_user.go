@@ -197,6 +197,7 @@ func applyUserDelete(tx *txn, body *structs.UserDelete) (structs.ApplyResult, *s
 		}
 	}
 	tx.forgetPassword(user.Name)
+	tx.removeMarksOf(user.Name)
 	tx.removeSecretsOf(user.Name) // whoever gets the name does not get them
 	tx.removeNotifyOf(user.Name)
 	tx.remove(tableUsers, idKey(user.Name), user)

@@ -36,7 +36,8 @@ import (
 //	7  2026-11-27  settings of the whole cluster
 //	8  2026-11-27  service accounts
 //	9  2026-11-27  code that travels with jobs
-const formatVersion = 9
+//	10  2026-11-27  named data
+const formatVersion = 10
 
 // formatLeast is the version in which a state is written that has nothing newer.
 const formatLeast = 2
@@ -134,6 +135,7 @@ func dumps() []dump {
 		dumpOf[structs.Settings](tableSettings, 7),
 		dumpOf[structs.ServiceAccount](tableServices, 8),
 		dumpOf[structs.CodeTree](tableCode, 9),
+		dumpOf[structs.DataObject](tableData, 10),
 	}
 }
 

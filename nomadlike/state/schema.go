@@ -35,6 +35,7 @@ const (
 	tableSettings    = "settings"
 	tableServices    = "service_accounts"
 	tableCode        = "code"
+	tableData        = "data"
 
 	tableNotify        = "notify"
 	tableNotifications = "notifications"
@@ -46,7 +47,7 @@ const (
 const (
 	indexID         = "id"
 	indexCreated    = "created"    // by the log index that made the row
-	indexName       = "name"       // nodes by name
+	indexName       = "name"       // nodes by name, and data by kind and name
 	indexLive       = "live"       // attempts that have not ended
 	indexQueue      = "queue"      // queued subjobs in the order of the queue
 	indexNomination = "nomination" // subjobs that nodes are nominated for
@@ -59,6 +60,7 @@ const (
 	indexMember     = "member"     // projects by each name that they list, and their own
 	indexIdentity   = "identity"   // accounts by who they are to providers
 	indexTree       = "tree"       // jobs by the code that travels with them
+	indexData       = "data"       // jobs by each version of named data that they use
 )
 
 // metaRow is the state's own record: one row, replaced by every batch. It
@@ -189,6 +191,19 @@ func (identityIndexer) FromObject(row any) (bool, [][]byte, error) {
 	for i, identity := range user.Identities {
 		keys[i] = nameKey(identity.Provider, identity.Subject)
 	}
+	return len(keys) > 0, keys, nil
+}
+
+// usesIndexer has a job found by each version of named data that it uses.
+type usesIndexer struct{ indexer[*jobRow] }
+
+// FromObject implements memdb.MultiIndexer.
+func (usesIndexer) FromObject(row any) (bool, [][]byte, error) {
+	job := row.(*jobRow)
+	var keys [][]byte
+	job.Job.DataPicks(func(kind string, ref *structs.DataRef) {
+		keys = append(keys, appendUint(appendUint(dataKey(ref.Object.Of(kind, ref)), uint64(ref.Version)), job.CreateIndex))
+	})
 	return len(keys) > 0, keys, nil
 }
 
@@ -335,6 +350,10 @@ func schema() *memdb.DBSchema {
 		table(tableCode, map[string]func(*structs.CodeTree) []byte{
 			indexID: func(c *structs.CodeTree) []byte { return nameKey(c.Project, c.Digest) },
 		}),
+		table(tableData, map[string]func(*structs.DataObject) []byte{
+			indexID:   func(o *structs.DataObject) []byte { return dataKey(o.Ref()) },
+			indexName: func(o *structs.DataObject) []byte { return appendString(nameKey(o.Kind, o.Name), o.Project) },
+		}),
 		table(tableForecasts, map[string]func(*forecastRow) []byte{
 			indexID:      func(r *forecastRow) []byte { return attemptKey(r.JobID, r.Subjob, r.Attempt) },
 			indexCreated: func(r *forecastRow) []byte { return indexKey(r.Seq) },
@@ -350,6 +369,8 @@ func schema() *memdb.DBSchema {
 		switch one.Name {
 		case tableProjects:
 			one.Indexes[indexMember] = &memdb.IndexSchema{Name: indexMember, Unique: true, AllowMissing: true, Indexer: memberIndexer{}}
+		case tableJobs:
+			one.Indexes[indexData] = &memdb.IndexSchema{Name: indexData, Unique: true, AllowMissing: true, Indexer: usesIndexer{}}
 		case tableUsers:
 			one.Indexes[indexIdentity] = &memdb.IndexSchema{Name: indexIdentity, Unique: true, AllowMissing: true, Indexer: identityIndexer{}}
 		}
@@ -386,6 +407,11 @@ func secretScopeKey(project, user string) []byte {
 		kind, name = 'u', user
 	}
 	return appendString(append(make([]byte, 0, len(name)+structs.SecretNameMax+3), kind), name)
+}
+
+// dataKey has the data of a project stand together, and of that those of a kind.
+func dataKey(id structs.DataID) []byte {
+	return appendString(nameKey(id.Project, id.Kind), id.Name)
 }
 
 func subjobKey(jobID string, subjob int) []byte {

@@ -211,6 +211,20 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyCodePut), true
 	case structs.CommandCodeForget:
 		return read(applyCodeForget), true
+	case structs.CommandDataPut:
+		return read(applyDataPut), true
+	case structs.CommandDataBegin:
+		return read(applyDataBegin), true
+	case structs.CommandDataCommit:
+		return read(applyDataCommit), true
+	case structs.CommandDataDrop:
+		return read(applyDataDrop), true
+	case structs.CommandDataExpire:
+		return read(applyDataExpire), true
+	case structs.CommandDataTag:
+		return read(applyDataTag), true
+	case structs.CommandDataMark:
+		return read(applyDataMark), true
 	case structs.CommandJobControl:
 		return read(applyJobControl), true
 	case structs.CommandJobFinish:

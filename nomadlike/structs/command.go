@@ -70,6 +70,13 @@ const (
 	CommandTokensUsed           CommandKind = 61 // every server's door, about tokens of service accounts
 	CommandCodePut              CommandKind = 62 // admission
 	CommandCodeForget           CommandKind = 63 // leader's sweep: code that no job names
+	CommandDataPut              CommandKind = 64 // admission
+	CommandDataBegin            CommandKind = 65 // admission: an upload, or a directory that is registered
+	CommandDataCommit           CommandKind = 66 // admission
+	CommandDataDrop             CommandKind = 67 // admission
+	CommandDataExpire           CommandKind = 68 // leader's sweep: uploads that nobody finished
+	CommandDataTag              CommandKind = 69 // admission
+	CommandDataMark             CommandKind = 70 // admission
 )
 
 // Command is one entry of the replicated log. Time, ids and every random

@@ -48,6 +48,7 @@ const (
 	RestSecret   RestKind = "secret"          // since protocol 26; the id is of SecretRef.ID
 	RestSettings RestKind = "settings"        // since protocol 31; the id is SettingsID
 	RestService  RestKind = "service-account" // since protocol 34; the id is of ServiceAccount.ID
+	RestData     RestKind = "data"            // since protocol 39; the id is of DataID.ID
 )
 
 // RestChanged is the id of the refusal of a guard of which a record has changed:

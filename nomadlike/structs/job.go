@@ -305,6 +305,12 @@ type DataRef struct {
 	Source string `json:"source,omitempty"`
 	// SHA256 is the digest, in hexadecimal, that the one file of Source must have.
 	SHA256 string `json:"sha256,omitempty"`
+	// Project is another one that has the named data and lets everybody use it.
+	Project string `json:"project,omitempty" since:"39"`
+	// Tag names a version of named data by the tag that it has at submission.
+	Tag string `json:"tag,omitempty" since:"39"`
+	// Object is what the name means, nil for a directory of a storage. Set at admission.
+	Object *DataPick `json:"object,omitempty" since:"39"`
 }
 
 // The collections of DataRef.From.

@@ -20,10 +20,10 @@ func (j *Job) Copy() *Job {
 	c.Placement.Nodes = slices.Clone(j.Placement.Nodes)
 	c.VIP = j.VIP.Copy()
 	c.Task = j.Task.Copy()
-	c.Algorithms = slices.Clone(j.Algorithms)
-	c.Datasets = slices.Clone(j.Datasets)
-	c.Models = slices.Clone(j.Models)
-	c.Volumes = slices.Clone(j.Volumes)
+	c.Algorithms = copyRefs(j.Algorithms)
+	c.Datasets = copyRefs(j.Datasets)
+	c.Models = copyRefs(j.Models)
+	c.Volumes = copyRefs(j.Volumes)
 	c.Mounts = slices.Clone(j.Mounts)
 	c.Restart = clonePointer(j.Restart)
 	c.LimitWarning = clonePointer(j.LimitWarning)
@@ -43,6 +43,15 @@ func (j *Job) Copy() *Job {
 	c.Workdir = j.Workdir.Copy()
 	c.Notify = j.Notify.Copy()
 	return &c
+}
+
+// copyRefs returns references that share nothing with refs.
+func copyRefs(refs []DataRef) []DataRef {
+	c := slices.Clone(refs)
+	for i := range c {
+		c[i].Object = clonePointer(c[i].Object)
+	}
+	return c
 }
 
 // Copy returns a batch that shares nothing with b; nil copies to nil.

@@ -14,7 +14,8 @@ func fullJob() *Job {
 	yes := true
 	reference := DataRef{
 		Name: "cifar10", Version: 3, ReadOnly: true, Prepare: true, From: "favorite", Storage: "nas", Annotations: true,
-		Source: "vision/cifar10.tar", SHA256: strings.Repeat("0a", 32),
+		Source: "vision/cifar10.tar", SHA256: strings.Repeat("0a", 32), Project: "speech", Tag: "stable",
+		Object: &DataPick{Project: "speech", Owner: "mei", Digest: "sha256:1", Source: "old/cifar10", Asked: DataTagLatest},
 	}
 	return &Job{
 		Name: "resnet50", Project: "vision", Type: JobTypeTraining, Category: "training", Description: "baseline",

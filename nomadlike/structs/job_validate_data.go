@@ -77,10 +77,27 @@ func (v *validator) references(kind string, refs []DataRef) {
 		}
 		v.integer(at+".version", ref.Version, 0, versionMax)
 		v.source(at, ref)
+		v.named(at, kind, ref)
 	}
 }
 
 const versionMax = 1 << 30
+
+// named checks what only named data has.
+func (v *validator) named(at, kind string, ref DataRef) {
+	can := slices.Contains(DataKinds(), kind)
+	for _, of := range []struct{ path, value string }{{at + ".project", ref.Project}, {at + ".tag", ref.Tag}} {
+		if of.value != "" && !can {
+			v.add(of.path, "job.data_unnamed", "job.data_unnamed.hint", "kind", kind)
+		}
+	}
+	if ref.Project != "" && can {
+		v.name(at+".project", ref.Project)
+	}
+	if id := DataTagProblem(ref.Tag); ref.Tag != "" && can && id != "" {
+		v.add(at+".tag", id, "", "name", printable(ref.Tag), "max", NameLengthMax)
+	}
+}
 
 // source checks where below a storage data lies, and the digest of one file.
 func (v *validator) source(at string, ref DataRef) {

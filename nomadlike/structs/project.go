@@ -31,6 +31,9 @@ type Project struct {
 	// NoSharing has members do nothing with each other's jobs, whatever their owners allow.
 	NoSharing bool `json:"no_sharing,omitempty" since:"31"`
 
+	// DataQuota is how many bytes all versions of named data may have; 0: any number.
+	DataQuota int64 `json:"data_quota,omitempty" since:"39"`
+
 	// BoundsBy last changed what only administrators of the cluster change: quotas,
 	// weight, urgent limit, defaults, ceilings and sharing. Set by servers.
 	BoundsBy string   `json:"bounds_by,omitempty" since:"24"`
@@ -64,7 +67,7 @@ type JobDefaults struct {
 // own administrators may change, and what servers set.
 func (p Project) SameBounds(other Project) bool {
 	for _, one := range []*Project{&p, &other} {
-		*one = Project{Name: one.Name, Weight: one.Weight, Quotas: one.Quotas, UrgentLimit: one.UrgentLimit, Defaults: one.Defaults, JobDefaults: one.JobDefaults, Ceilings: one.Ceilings, NoSharing: one.NoSharing}
+		*one = Project{Name: one.Name, Weight: one.Weight, Quotas: one.Quotas, UrgentLimit: one.UrgentLimit, Defaults: one.Defaults, JobDefaults: one.JobDefaults, Ceilings: one.Ceilings, NoSharing: one.NoSharing, DataQuota: one.DataQuota}
 	}
 	return reflect.DeepEqual(p, other)
 }

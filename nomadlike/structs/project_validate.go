@@ -23,6 +23,7 @@ func (p *Project) Validate() []Problem {
 	if p.UrgentLimit != nil {
 		v.integer("urgent_limit", *p.UrgentLimit, 0, UrgentLimitMax)
 	}
+	v.size("data_quota", p.DataQuota, 0, DataBytesMax)
 	v.jobDefaults(p)
 	v.taskDefaults(&p.Defaults)
 	v.ceilings(&p.Ceilings)

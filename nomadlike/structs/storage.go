@@ -60,6 +60,9 @@ const DataNamesMax = 256
 // DataName names data of the job, of one of StorageKinds. Jobs of one project
 // that mean the same data name it alike. Pure.
 func (j *Job) DataName(kind string, ref *DataRef) string {
+	if ref.Object != nil {
+		return ref.Object.dataName(kind, ref)
+	}
 	name := strings.Join([]string{j.Project, ref.Storage, ref.From, ref.Name, strconv.Itoa(ref.Version)}, "/")
 	if kind != StorageDataset {
 		name = kind + ":" + name
@@ -106,6 +109,9 @@ func (n *Node) CopiesFor(job *Job) int {
 	holds := func(name string, remote bool) bool {
 		return slices.Contains(n.Data, CopyName(name, remote, "")) || job.User != "" && slices.Contains(n.Data, CopyName(name, remote, job.User))
 	}
+	ownedBy := func(pick *DataPick, name string, remote bool) bool {
+		return pick != nil && pick.Owner != "" && slices.Contains(n.Data, CopyName(name, remote, pick.Owner))
+	}
 	held := 0
 	for _, of := range []struct {
 		kind string
@@ -113,7 +119,8 @@ func (n *Node) CopiesFor(job *Job) int {
 	}{{StorageAlgorithm, job.Algorithms}, {StorageDataset, job.Datasets}, {StorageModel, job.Models}} {
 		for i := range of.refs {
 			name := job.DataName(of.kind, &of.refs[i])
-			if holds(name, true) || of.refs[i].Prepare && holds(name, false) {
+			pick := of.refs[i].Object
+			if holds(name, true) || ownedBy(pick, name, true) || of.refs[i].Prepare && (holds(name, false) || ownedBy(pick, name, false)) {
 				held++
 			}
 		}

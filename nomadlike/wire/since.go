@@ -33,8 +33,10 @@ func (e *UnknownFieldError) Error() string {
 // OldestProtocol or one before it.
 func kindSince(kind structs.CommandKind) int {
 	switch {
-	case kind > structs.CommandCodeForget:
+	case kind > structs.CommandDataMark:
 		return ProtocolVersion // whoever adds a kind says here since when
+	case kind >= structs.CommandDataPut:
+		return ProtocolData
 	case kind >= structs.CommandCodePut:
 		return ProtocolCode
 	case kind >= structs.CommandServiceAccountPut:

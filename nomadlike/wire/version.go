@@ -47,7 +47,8 @@ package wire
 //	36  2026-11-27  conditions are told once: NotifyMark.Holds, NotifyStep.Raised and Cleared, the kind quota in NotifySet
 //	37  2026-11-27  jobs say where they are told of: Job.Notify, JobDefaults.Notify
 //	38  2026-11-27  code of jobs comes from git repositories: Workdir.Repo
-const ProtocolVersion = 38
+//	39  2026-11-27  named data: commands 64 to 70, RestData, DataRef.Project, DataRef.Tag, DataRef.Object, Project.DataQuota, data in stored states
+const ProtocolVersion = 39
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -78,6 +79,7 @@ const (
 	ProtocolProviders    = 28 // CommandSignIn, CommandUserIdentity, User.Identities, Project.Granted, Token.Provider
 	ProtocolSettings     = 31 // CommandSettingsPut, RestSettings, Project.NoSharing, Pool.CeilingsBy
 	ProtocolCode         = 35 // Job.Workdir, CommandCodePut, CommandCodeForget, Server.Code, Server.TakeCode
+	ProtocolData         = 39 // CommandDataPut to CommandDataMark, RestData, DataRef.Project, DataRef.Tag, DataRef.Object, Project.DataQuota
 	ProtocolHolds        = 36 // NotifyMark.Holds, structs.NotifyQuota in NotifySet
 	ProtocolServices     = 34 // CommandServiceAccountPut to CommandTokensUsed, RestService, Token.UsedAt
 )

@@ -503,15 +503,26 @@ export interface DataLack {
   storage: string
 }
 
+export interface DataPick {
+  asked?: string
+  digest?: string
+  owner?: string
+  project: string
+  source?: string
+}
+
 export interface DataRef {
   annotations?: boolean
   from?: string
   name: string
+  object?: DataPick
   prepare?: boolean
+  project?: string
   read_only?: boolean
   sha256?: string
   source?: string
   storage?: string
+  tag?: string
   version?: number
 }
 
@@ -1990,6 +2001,7 @@ export interface Project {
   bounds_by?: string
   ceilings?: PoolCeilings
   create_index?: number
+  data_quota?: number
   defaults?: TaskDefaults
   description?: string
   granted?: Granted[]

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"path"
 	"strconv"
 	"strings"
@@ -34,7 +35,9 @@ type Place struct {
 	SHA256 string // of that, if the job tells it
 	Part   string // the directory of the copy that is shown; "" is all of it
 
-	below string // what stands for {name}; "" is Name
+	below   string // what stands for {name}; "" is Name
+	project string // what stands for {project}; "" is the job's
+	user    string // what stands for {user}; "" is the job's
 }
 
 // Plan lists what a subjob of a job finds, in the order of the job file. Errors
@@ -99,12 +102,19 @@ func (p *planner) data(kind string, ref structs.DataRef, taskPath string) {
 	if from == "" {
 		from = structs.FromPrivate
 	}
+	version, source, project, user := ref.Version, ref.Source, "", ""
+	if pick := ref.Object; pick != nil { // it lies where its own project and owner have it
+		from, source, project, user = structs.FromPrivate, pick.Source, pick.Project, pick.Owner
+		if source != "" {
+			version = 0 // a directory that was there before it had a number
+		}
+	}
 	p.add(Place{
 		Kind: kind, Name: ref.Name, Storage: ref.Storage, TaskPath: taskPath,
 		ReadOnly: ref.ReadOnly, Make: kind == structs.StorageVolume && !ref.ReadOnly, Prepare: ref.Prepare,
 		DataName: p.job.DataName(kind, &ref), SHA256: ref.SHA256, Single: ref.Source != "" && !strings.HasSuffix(ref.Source, "/"),
-		below: strings.TrimSuffix(ref.Source, "/"),
-	}, ref.Version, from)
+		below: strings.TrimSuffix(source, "/"), project: project, user: user,
+	}, version, from)
 }
 
 // annotations shows the annotation files of the dataset that was planned last.
@@ -143,7 +153,7 @@ func (p *planner) add(place Place, version int, from string) {
 	place.Own = strings.Contains(storage.Path, "{user}") || strings.Contains(storage.Path, "{project}")
 	owner := ""
 	if strings.Contains(storage.Path, "{user}") {
-		owner = p.job.User
+		owner = cmp.Or(place.user, p.job.User)
 	}
 	place.DataName = structs.CopyName(place.DataName, place.Remote, owner)
 	if err := p.fill(&place, storage.Path, version, from); err != nil {
@@ -182,7 +192,7 @@ func (p *planner) fill(place *Place, template string, version int, from string) 
 	if version > 0 {
 		number = strconv.Itoa(version)
 	}
-	words := map[string]string{"{user}": p.job.User, "{project}": p.job.Project, "{kind}": place.Kind, "{from}": from, "{version}": number}
+	words := map[string]string{"{user}": cmp.Or(place.user, p.job.User), "{project}": cmp.Or(place.project, p.job.Project), "{kind}": place.Kind, "{from}": from, "{version}": number}
 	given, root, below := "/", "/", ""
 	fixed, rooted := true, true
 	for element := range strings.SplitSeq(strings.TrimPrefix(template, "/"), "/") {

@@ -3,6 +3,7 @@ package workspace
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,6 +53,41 @@ func describe(places []Place, err error) string {
 		fmt.Fprintf(&b, "error: %v\n", err)
 	}
 	return b.String()
+}
+
+// Named data lies where its own project and owner have it, whoever uses it, and a
+// registered directory has no number.
+func TestPlanOfNamedData(t *testing.T) {
+	disks := []Storage{{Name: "nas", Path: "/nas/{project}/{kind}/{from}/{name}/{version}"}, {Name: "home", Path: "/home/{user}/{kind}"}}
+	job := &structs.Job{Name: "digits", Project: "vision", User: "li", Datasets: []structs.DataRef{
+		{Name: "cifar10", Version: 2, Storage: "nas", ReadOnly: true, Object: &structs.DataPick{Project: "vision", Owner: "li"}},
+		{Name: "words", Version: 1, Storage: "nas", ReadOnly: true, Prepare: true, From: structs.FromFavorite, Object: &structs.DataPick{Project: "speech", Owner: "mei", Digest: "sha256:" + strings.Repeat("ab", 32)}},
+		{Name: "talks", Version: 3, Storage: "home", ReadOnly: true, Prepare: true, Object: &structs.DataPick{Project: "speech", Owner: "mei"}},
+		{Name: "old", Version: 4, Storage: "home", Object: &structs.DataPick{Project: "speech", Owner: "mei", Source: "sets/old"}},
+		{Name: "plain", Version: 5, Storage: "nas"},
+	}}
+	places, err := Plan(disks, job, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, place := range places {
+		got = append(got, place.TaskPath+" "+place.Path+" "+place.DataName)
+	}
+	want := []string{
+		"/workspace/dataset/private/cifar10 /nas/vision/dataset/private/cifar10/2 dataset:vision/nas/private/cifar10/2",
+		"/workspace/dataset/favorite/words/1 /nas/speech/dataset/private/words/1 dataset:speech/nas/private/words/1@abababababababab",
+		"/workspace/dataset/private/talks /home/mei/dataset/talks/3 dataset:speech/home/private/talks/3~mei",
+		"/workspace/dataset/private/old /home/mei/dataset/sets/old dataset:speech/home/private/old/4:sets/old~mei",
+		"/workspace/dataset/private/plain /nas/vision/dataset/private/plain/5 vision/nas//plain/5",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s", strings.Join(got, "\n"))
+	}
+	node := &structs.Node{Data: []string{places[1].DataName, places[2].DataName}}
+	if held := node.CopiesFor(job); held != 2 {
+		t.Errorf("a node with copies of two is thought to have %d", held)
+	}
 }
 
 func TestPlan(t *testing.T) {

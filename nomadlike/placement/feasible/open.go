@@ -22,14 +22,15 @@ func Barred(job *structs.Job, spec structs.Resources, node *structs.Node, pool *
 	return AgentProblem(job, node)
 }
 
-// AgentProblem reports what keeps a job that names secrets, or whose code travels with
-// it, off a node: its agent is too old to give them to tasks, or its driver masks
-// nothing in logs. Leaders ask it
-// when they choose, and state.Apply does not: what an entry of the log does may not
+// AgentProblem reports what keeps a job that names secrets or data, or whose code travels
+// with it, off a node: its agent is too old to give them to tasks, or its driver masks
+// nothing in logs. Leaders ask it when they choose, and state.Apply does not: what an entry of the log does may not
 // depend on it, since servers of before know nothing of it. The one that chooses must
 // be new enough for it to hold.
 func AgentProblem(job *structs.Job, node *structs.Node) *structs.Reason {
 	switch needs := job.Task.SecretsProtocol(); {
+	case node.Speaks() < structs.DataProtocol && job.NamesData():
+		return structs.NewReason("scheduler.node_old_data", "node", node.Name, "version", cmp.Or(node.Version, "?"))
 	case job.Workdir != nil && node.Speaks() < structs.CodeProtocol:
 		return structs.NewReason("scheduler.node_old_code", "node", node.Name, "version", cmp.Or(node.Version, "?"))
 	case needs == 0:
