@@ -10,7 +10,7 @@ import { Pick, Segments } from '../parts/controls'
 import { Scroll } from '../parts/controls/table'
 import { Parallel, scaleOf, type Axis } from '../parts/parallel'
 import { figureText } from '../parts/results'
-import { endedStates, Failed, Loading, StateTag, useNow, useTitle } from '../parts/states'
+import { answered, endedStates, Failed, Loading, StateTag, useNow, useTitle } from '../parts/states'
 import { subjobsQuery } from '../parts/strip'
 import { figureKinds, type FigureKind } from '../parts/views'
 import type { JobDetail, JobDiff, JobMetrics, JobResults, JobState, MetricResult } from '../types'
@@ -61,6 +61,8 @@ export function Compare() {
   }, [batch, own.data, subjobs.data, found.data, jobs, t])
   const names = useMemo(() => metricNames(sides.map((side) => side.results)), [sides])
   const failed = [...details, ...diffs].find((one) => one.error)?.error
+  // Shown when all of it is here: a row that comes later would move what is below it.
+  const ready = failed || (jobs.length === ids.length && (batch ? subjobs.data && answered(own) : answered(found) && diffs.every((one) => one.data)))
   if (ids.length === 0) return <div className="page"><h1>{t('compare.title')}</h1><p>{t('compare.none')} <Link to="/jobs">{t('menu.jobs')}</Link></p></div>
   const drop = (key: string) => setParams({ job: ids.filter((id) => id !== key).join(',') }, { replace: true })
   return (
@@ -71,8 +73,8 @@ export function Compare() {
         {batch && (subjobs.data?.length ?? 0) > sides.length && <span className="quiet">{t('compare.more', { count: sides.length, total: subjobs.data!.length })}</span>}
       </div>
       {failed && <Failed error={failed} retry={() => [...details, ...diffs].forEach((one) => void one.refetch())} />}
-      {!failed && (jobs.length < ids.length || diffs.some((one) => !one.data) || (batch && !subjobs.data)) && <Loading />}
-      {sides.length > 0 && (
+      {!ready && <Loading />}
+      {ready && sides.length > 0 && (
         <>
           <Results sides={sides} names={names} away={(batch ? own.data?.away : found.data?.away) ?? []} drop={batch || sides.length < 3 ? undefined : drop} />
           {!batch && names.length > 0 && <Curves ids={sides.map((side) => side.key)} sides={sides} names={names} live={live} />}
@@ -133,7 +135,7 @@ function Curves({ ids, sides, names, live }: { ids: string[]; sides: Side[]; nam
   return (
     <section className="card" aria-label={t('compare.curves')}>
       <div className="bar"><h2>{t('compare.curves')}</h2><span className="grow" /><Pick label={t('compare.metric')} value={name} change={setChosen} options={names.map((value) => ({ value, label: value }))} width={180} /></div>
-      {x.length === 0 ? <p className="quiet">{t('compare.no_curves')}</p> : <Suspense fallback={<Loading />}><LineChart label={name} x={x} lines={lines} /></Suspense>}
+      {x.length > 0 ? <Suspense fallback={<div style={{ minHeight: 240 }}><Loading /></div>}><LineChart label={name} x={x} lines={lines} /></Suspense> : metrics.some((one) => !answered(one)) ? <div style={{ minHeight: 240 }}><Loading /></div> : <p className="quiet">{t('compare.no_curves')}</p>}
     </section>
   )
 }

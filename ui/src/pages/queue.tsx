@@ -12,7 +12,7 @@ import { Choice } from '../parts/controls/fields'
 import { Pick } from '../parts/controls'
 import { Table } from '../parts/controls/table'
 import { ForecastCard, Holders, startText } from '../parts/forecast'
-import { Failed, useNow, useTitle, WordTag, PriorityTag, failing } from '../parts/states'
+import { answered, Failed, useNow, useTitle, WordTag, PriorityTag, failing } from '../parts/states'
 import { Gantt } from '../parts/timeline'
 import { Windows, windowsQuery } from '../parts/maintenance'
 import { readChanges, WhatIfPanel } from '../parts/what_if'
@@ -48,6 +48,8 @@ export function QueuePage() {
     queryFn: ({ signal }) => get<Timeline>(`/v1/queue/timeline?hours=${hours}${pool && '&pool=' + part(pool)}`, signal),
   })
   const windows = useQuery({ ...windowsQuery, retry: false })
+  // What is below waits for the height of what is above, so that nothing moves under a reader.
+  const drawn = answered(queue) && answered(timeline)
   const pools = useMemo(() => [...new Set((timeline.data?.rows ?? []).map((row) => row.pool))].sort(), [timeline.data])
   return (
     <div className="page">
@@ -87,8 +89,8 @@ export function QueuePage() {
         ]}
       />
       </section>
-      {allowed('what_if') && <WhatIfPanel changes={changes} set={setChanges} queue={queue.data ?? []} jobs={jobs.data ?? []} nodes={timeline.data?.rows ?? []} />}
-      <section className="card" aria-label={t('queue.timeline')}>
+      {drawn && allowed('what_if') && <WhatIfPanel changes={changes} set={setChanges} queue={queue.data ?? []} jobs={jobs.data ?? []} nodes={timeline.data?.rows ?? []} />}
+      {drawn && <section className="card" aria-label={t('queue.timeline')}>
         <div className="bar">
           <h2>{t('queue.timeline')}</h2>
           <Choice bare label={t('queue.hours')} value={hours} change={setHours} options={[6, 24, 72, 168].map((value) => ({ value, label: t('queue.next_hours', { count: value }) }))} />
@@ -98,8 +100,8 @@ export function QueuePage() {
         {timeline.data && <Gantt timeline={timeline.data} windows={windows.data} move={allowed('what_if') ? (change) => setChanges([change]) : undefined} />}
         {allowed('what_if') && <p className="quiet">{t('queue.drag')}</p>}
         <Cli text={`nomadlike queue timeline -hours ${hours}${pool && ' -pool ' + pool}`} />
-      </section>
-      <Windows />
+      </section>}
+      {drawn && <Windows />}
     </div>
   )
 }

@@ -87,6 +87,9 @@ export const passing = (error: unknown) => error instanceof ApiError && (error.s
 // it stays while servers are away: the header says how old it is.
 export const failing = ({ error, data }: { error: Error | null; data?: unknown }): Error | null => (data !== undefined && passing(error) ? null : error)
 
+// answered reports whether there is an answer, or was a refusal: also while it is asked for again.
+export const answered = ({ data, isFetched }: { data?: unknown; isFetched: boolean }): boolean => data !== undefined || isFetched
+
 // GuideLink leads to what the guides say of a failure that has a cure: one page has
 // them all, by the id that programs get.
 export function GuideLink({ failure }: { failure: Failure }) {
