@@ -108,7 +108,7 @@ func (k *codeKeeper) register(r *rpc.Server) {
 }
 
 // mayRead judges who asks for code: a node gets that of an allocation of its own, other
-// servers get all.
+// servers get all. They name homes, and what is returned is at its home, too.
 func (k *codeKeeper) mayRead(ctx context.Context, peer rpc.Peer, ask *structs.CodeAsk) (structs.CodeRef, error) {
 	if peer.Role == auth.RoleServer {
 		if k.servers.shuns(peer.Identity) {
@@ -122,7 +122,18 @@ func (k *codeKeeper) mayRead(ctx context.Context, peer rpc.Peer, ask *structs.Co
 	}
 	ref, err := codeOf(snapshot, peer.ID, ask.AllocID)
 	k.record(peer.ID, ask.AllocID, ref, err)
-	return ref, err
+	return atHome(snapshot, ref), err
+}
+
+// atHome is a tree of a project by where it lies on disks.
+func atHome(snapshot *state.Snapshot, ref structs.CodeRef) structs.CodeRef {
+	ref.Project = codestore.Home(ref.Project, snapshot.CodeSince(ref.Project))
+	return ref
+}
+
+// home is where the code of a project lies, as this server knows it.
+func (k *codeKeeper) home(project string) string {
+	return codestore.Home(project, k.store.Snapshot().CodeSince(project))
 }
 
 // codeOf is the code that a node may read for an allocation: one that is the node's,
@@ -221,27 +232,29 @@ func (k *codeKeeper) fetchFrom(ctx context.Context, ref structs.CodeRef, from []
 
 // Ensure has a tree on this disk that the log knows.
 func (k *codeKeeper) Ensure(ctx context.Context, ref structs.CodeRef) error {
-	return k.fetch(ctx, ref, k.servers.others())
+	return k.fetch(ctx, atHome(k.store.Snapshot(), ref), k.servers.others())
 }
 
 // Take keeps a tree that somebody sent, here and on more than half of the servers.
-func (k *codeKeeper) Take(ctx context.Context, project string, data []byte) (*structs.CodeTree, error) {
+func (k *codeKeeper) Take(ctx context.Context, project string, data []byte) (*structs.CodePut, error) {
 	manifest, err := tree.Decode(data)
 	if err != nil {
 		return nil, err
 	}
-	if err := k.gather(ctx, project, manifest.Chunks()); err != nil {
+	since := k.store.Snapshot().CodeSince(project)
+	home := codestore.Home(project, since)
+	if err := k.gather(ctx, home, manifest.Chunks()); err != nil {
 		return nil, err
 	}
-	digest, err := k.disk.Commit(project, data)
+	digest, err := k.disk.Commit(home, data)
 	if err != nil {
 		return nil, err
 	}
-	made := &structs.CodeTree{Project: project, Digest: string(digest), Files: manifest.Files(), Bytes: manifest.Bytes()}
-	return made, k.spread(ctx, made.Ref())
+	made := structs.CodeTree{Project: project, Digest: string(digest), Files: manifest.Files(), Bytes: manifest.Bytes()}
+	return &structs.CodePut{Tree: made, Since: since}, k.spread(ctx, structs.CodeRef{Project: home, Digest: made.Digest})
 }
 
-// gather fetches chunks that were sent to other servers than this one: whoever stands
+// gather fetches chunks of a home that were sent to other servers than this one: whoever stands
 // in between may have asked any of them. What nobody has is told by the commit.
 func (k *codeKeeper) gather(ctx context.Context, project string, chunks []tree.Chunk) error {
 	for _, other := range k.servers.others() {
@@ -318,17 +331,18 @@ func (k *codeKeeper) stopped(ctx context.Context) context.Context {
 
 // Known reports whether the log and this disk have a tree.
 func (k *codeKeeper) Known(ref structs.CodeRef) bool {
-	return k.store.Snapshot().Code(ref) != nil && k.disk.Has(ref)
+	snapshot := k.store.Snapshot()
+	return snapshot.Code(ref) != nil && k.disk.Has(atHome(snapshot, ref))
 }
 
 // Missing lists the chunks that are not on this disk.
 func (k *codeKeeper) Missing(project string, chunks []tree.Chunk) ([]tree.Digest, error) {
-	return k.disk.Missing(project, chunks)
+	return k.disk.Missing(k.home(project), chunks)
 }
 
 // Put keeps chunks on this disk.
 func (k *codeKeeper) Put(project string, pieces []codestore.Piece) (fresh int, err error) {
-	return k.disk.Put(project, pieces)
+	return k.disk.Put(k.home(project), pieces)
 }
 
 // Manifest returns the manifest of a tree that the log knows.
@@ -336,19 +350,19 @@ func (k *codeKeeper) Manifest(ctx context.Context, ref structs.CodeRef) ([]byte,
 	if err := k.Ensure(ctx, ref); err != nil {
 		return nil, err
 	}
-	return k.disk.Manifest(ref)
+	return k.disk.Manifest(atHome(k.store.Snapshot(), ref))
 }
 
 // Chunk opens a chunk of a tree that the log knows. Reading to the end verifies it.
 func (k *codeKeeper) Chunk(ctx context.Context, ref structs.CodeRef, chunk tree.Chunk) (io.ReadCloser, error) {
-	from, err := k.disk.Open(ref, chunk)
+	from, err := k.disk.Open(atHome(k.store.Snapshot(), ref), chunk)
 	if !errors.Is(err, codestore.ErrLacking) {
 		return from, err
 	}
 	if err := k.Ensure(ctx, ref); err != nil {
 		return nil, err
 	}
-	return k.disk.Open(ref, chunk)
+	return k.disk.Open(atHome(k.store.Snapshot(), ref), chunk)
 }
 
 // follow fetches what the log knows and this disk lacks: of a server that was away, or
@@ -361,7 +375,7 @@ func (k *codeKeeper) follow(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			if k.disk.Has(made.Ref()) {
+			if k.disk.Has(atHome(snapshot, made.Ref())) {
 				continue
 			}
 			if err := k.Ensure(ctx, made.Ref()); err != nil {
@@ -404,7 +418,11 @@ func (k *codeKeeper) sweep(ctx context.Context, grace time.Duration) {
 		k.log.Debug("code is not swept", logkey.Error, err)
 		return
 	}
-	files, bytes, err := k.disk.Sweep(ctx, func(ref structs.CodeRef) bool { return snapshot.Code(ref) != nil }, grace)
+	known := func(ref structs.CodeRef) bool {
+		project, since, problem := codestore.OfHome(ref.Project)
+		return problem == "" && since == snapshot.CodeSince(project) && snapshot.Code(structs.CodeRef{Project: project, Digest: ref.Digest}) != nil
+	}
+	files, bytes, err := k.disk.Sweep(ctx, known, grace)
 	if err != nil {
 		k.log.Warn("code was not swept", logkey.Error, err)
 	}

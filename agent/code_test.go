@@ -446,3 +446,96 @@ func TestCodeIsCollected(t *testing.T) {
 		t.Errorf("what a job names: %v", err)
 	}
 }
+
+// TestCodeIsBoundByItsProject: what a project takes is told before anything is sent, and
+// holds when it is committed.
+func TestCodeIsBoundByItsProject(t *testing.T) {
+	_, client := devAgent(t)
+	told := func(client *api.Client, want int64) {
+		t.Helper()
+		if most, err := client.CodeMost(t.Context()); err != nil || most != want {
+			t.Errorf("at most %d, %v; want %d", most, err, want)
+		}
+	}
+	told(client, structs.CodeMaxDefault)
+	project := &structs.Project{Name: "small", CodeMax: structs.CodeMaxLeast}
+	if _, err := client.PutProject(t.Context(), project); err != nil {
+		t.Fatal(err)
+	}
+	small := client.In("small")
+	told(small, structs.CodeMaxLeast)
+	manifest, pieces := codeOfTexts(strings.Repeat("a", structs.CodeMaxLeast), "b")
+	if _, err := small.SendCodeChunks(t.Context(), pieces); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := small.CommitCode(t.Context(), manifest.Encode()); failureID(err) != "code.too_large" {
+		t.Errorf("too much: %v", err)
+	}
+	project.CodeMax = structs.CodeMaxLeast + 1
+	if _, err := client.PutProject(t.Context(), project); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := small.CommitCode(t.Context(), manifest.Encode()); err != nil {
+		t.Errorf("as much as is taken: %v", err)
+	}
+	for _, max := range []int64{1, -1, structs.CodeMaxMost + 1} {
+		if _, err := client.PutProject(t.Context(), &structs.Project{Name: "small", CodeMax: max}); structs.CodeOf(err) != structs.CodeInvalid {
+			t.Errorf("%d bytes: %v", max, err)
+		}
+	}
+}
+
+// TestAProjectOfTheSameNameHasNothing: who gets the name of a deleted project has its
+// code neither by a digest nor by a manifest, on any server; and keeps their own.
+func TestAProjectOfTheSameNameHasNothing(t *testing.T) {
+	c := startCluster(t, 3, 0)
+	admin := c.at(t, c.servers[0], c.token)
+	create := func() {
+		t.Helper()
+		if _, err := admin.PutProject(t.Context(), &structs.Project{Name: "heir"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create()
+	manifest, pieces := codeOfTexts("secret weights", "print(1)")
+	digest := sendCode(t, admin.In("heir"), "secret weights", "print(1)")
+	if _, err := admin.DeleteProject(t.Context(), "heir"); err != nil {
+		t.Fatal(err)
+	}
+	create()
+	for i, s := range c.servers {
+		client := c.at(t, s, c.token).In("heir")
+		known, missing, err := client.CodeMissing(t.Context(), digest, manifest.Chunks())
+		if err != nil || known || len(missing) != len(manifest.Chunks()) {
+			t.Errorf("server %d: known %t, missing %v, %v", i, known, missing, err)
+		}
+		if _, err := client.CommitCode(t.Context(), manifest.Encode()); failureID(err) != "code.incomplete" {
+			t.Errorf("server %d committed what nobody sent: %v", i, err)
+		}
+	}
+	client := c.at(t, c.servers[1], c.token).In("heir")
+	if _, err := client.SendCodeChunks(t.Context(), pieces); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CommitCode(t.Context(), manifest.Encode()); err != nil {
+		t.Fatal(err)
+	}
+	ref := structs.CodeRef{Project: "heir", Digest: string(digest)}
+	eventually.Within(t, time.Minute, "all servers have it", func() bool {
+		return !slices.ContainsFunc(c.servers, func(s *Agent) bool { return !s.code.Known(ref) })
+	})
+	submitCode(t, c.servers[0], "runs", "heir", "li", digest)
+	for i, s := range c.servers {
+		s.code.sweep(t.Context(), -time.Hour) // as if all were old
+		if s.code.disk.Has(ref) || !s.code.Known(ref) {
+			t.Errorf("server %d: before %t, now %t", i, s.code.disk.Has(ref), s.code.Known(ref))
+		}
+		if known, _, err := c.at(t, s, c.token).In("heir").CodeMissing(t.Context(), digest, nil); err != nil || !known {
+			t.Errorf("server %d does not know it: %v", i, err)
+		}
+		data, err := c.at(t, s, c.token).In("heir").CodeManifest(t.Context(), digest)
+		if err != nil || tree.DigestOf(data) != digest {
+			t.Errorf("server %d: %v", i, err)
+		}
+	}
+}

@@ -70,25 +70,30 @@ func jobRun(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
-		code, err := env.readCode(path, job, *workdir.dir)
-		if err != nil {
-			return err
-		}
-		defer code.close(env)
 		if *workdir.dryRun {
-			return env.showCode(output, code, *workdir.list)
-		}
-		if code != nil && !output.forPrograms() {
-			env.printCode(code)
-			if *workdir.list {
-				env.printCodeList(code)
+			code, err := env.readCode(path, job, *workdir.dir, env.laterBoundOf(connection))
+			if err != nil {
+				return err
 			}
+			defer code.close(env)
+			return env.showCode(output, code, *workdir.list)
 		}
 		client, err := env.connect(connection)
 		if err != nil {
 			return err
 		}
 		defer client.Close()
+		code, err := env.readCode(path, job, *workdir.dir, env.boundOf(client))
+		if err != nil {
+			return err
+		}
+		defer code.close(env)
+		if code != nil && !output.forPrograms() {
+			env.printCode(code)
+			if *workdir.list {
+				env.printCodeList(code)
+			}
+		}
 		if err := env.sendCode(client, job, code, output.forPrograms()); err != nil {
 			return err
 		}
@@ -147,7 +152,7 @@ func jobValidate(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
-		code, err := env.readCode(path, job, "") // what cannot be sent is told before it is
+		code, err := env.readCode(path, job, "", codeBound{}) // what cannot be sent is told before it is
 		if err != nil {
 			return err
 		}
@@ -190,16 +195,16 @@ func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
-		code, err := env.readCode(path, job, *dir) // looked at, and not sent
-		if err != nil {
-			return err
-		}
-		defer code.close(env)
 		client, err := env.connect(connection)
 		if err != nil {
 			return err
 		}
 		defer client.Close()
+		code, err := env.readCode(path, job, *dir, env.boundOf(client)) // looked at, and not sent
+		if err != nil {
+			return err
+		}
+		defer code.close(env)
 		request := api.JobRequest{Job: job}
 		if *rank >= 0 {
 			request.Rank = rank

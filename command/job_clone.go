@@ -140,7 +140,7 @@ func (env *Env) submitClone(client *api.Client, source []byte) error {
 		return &exitError{code: ExitError}
 	}
 	job.Source = string(source)
-	code, err := env.readCode("-", job, "") // none, unless an edit says another directory
+	code, err := env.readCode("-", job, "", env.boundOf(client)) // none, unless an edit says another directory
 	if err != nil {
 		return err
 	}

@@ -167,6 +167,7 @@ func (env *Env) printProject(p *api.ProjectDetail) {
 	if p.Project.BoundsBy != "" {
 		row("cli.col.bounds_set", fmt.Sprintf("%s, %s", when(p.Project.BoundsAt), safe(p.Project.BoundsBy)))
 	}
+	row("cli.col.code_most", size(p.Project.CodeMost()))
 	if p.Project.NoSharing {
 		row("cli.col.sharing", env.text("cli.sharing.off", "by", safe(p.Project.BoundsBy), "at", when(p.Project.BoundsAt)))
 	}

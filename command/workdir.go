@@ -43,7 +43,7 @@ const largestNamed = 5
 // that its file names, relative to that. nil: none goes, or it names code that was sent
 // before. The job is given which directory it is, and nothing of what lies in it. What
 // was fetched for it stays until the code is closed.
-func (env *Env) readCode(jobFile string, job *structs.Job, dir string) (_ *code, err error) {
+func (env *Env) readCode(jobFile string, job *structs.Job, dir string, bound codeBound) (_ *code, err error) {
 	at := dir
 	switch {
 	case structs.IsTreeDigest(dir):
@@ -57,8 +57,14 @@ func (env *Env) readCode(jobFile string, job *structs.Job, dir string) (_ *code,
 		return nil, nil //nolint:nilnil // no code is an answer
 	}
 	read := &code{dir: at}
+	most := int64(structs.CodeMaxDefault)
+	if bound.first {
+		if most, err = bound.ask(job.Project); err != nil {
+			return nil, err
+		}
+	}
 	show := env.codeProgress("cli.code.reading")
-	options := tree.Options{Progress: show.step}
+	options := tree.Options{Progress: show.step, BytesMax: most}
 	if job.Workdir.Repo != nil {
 		if read.fetched, err = env.fetchRepository(job.Workdir); err != nil {
 			return nil, err
@@ -73,7 +79,12 @@ func (env *Env) readCode(jobFile string, job *structs.Job, dir string) (_ *code,
 	}
 	read.manifest, read.left, err = tree.Scan(env.Context, read.dir, options)
 	show.done()
-	if large := new(tree.TooLargeError); errors.As(err, &large) {
+	large := new(tree.TooLargeError)
+	if errors.As(err, &large) && bound.later(job.Project, &options, large) {
+		read.manifest, read.left, err = tree.Scan(env.Context, read.dir, options)
+		show.done()
+	}
+	if errors.As(err, &large) {
 		return nil, env.explainTooLarge(at, large)
 	}
 	if err != nil {

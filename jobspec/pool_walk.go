@@ -67,6 +67,7 @@ func walkProject(v visitor, project *structs.Project) {
 	v.argument("urgent_limit", wholeOrNone(&project.UrgentLimit))
 	v.argument("no_sharing", flag(&project.NoSharing))
 	v.argument("data_quota", size(&project.DataQuota, 0))
+	v.argument("code_max", size(&project.CodeMax, structs.CodeMaxLeast))
 	every(v, "quota", &project.Quotas, func(v visitor, q *structs.Quota) {
 		v.label("kind", &q.Kind, false)
 		v.argument("model", text(&q.Model))

@@ -55,7 +55,7 @@ type Code interface {
 	// Put keeps chunks, and reports how many were not there.
 	Put(project string, pieces []codestore.Piece) (fresh int, err error)
 	// Take keeps a tree whose chunks were sent, on more than half of the servers.
-	Take(ctx context.Context, project string, manifest []byte) (*structs.CodeTree, error)
+	Take(ctx context.Context, project string, manifest []byte) (*structs.CodePut, error)
 	// Manifest returns the manifest of a tree that the log knows.
 	Manifest(ctx context.Context, ref structs.CodeRef) ([]byte, error)
 	// Chunk opens a chunk of one. Reading to the end verifies it.
@@ -123,8 +123,9 @@ func (h *codeHandlers) missing(r *front.Request, _ *structs.CodeTree, body *api.
 		return nil, err
 	}
 	ref := structs.CodeRef{Project: r.Object.Project, Digest: body.Tree}
+	most := h.store.Snapshot().Project(ref.Project).CodeMost()
 	if known := h.store.Snapshot().Code(ref); known != nil && h.code.Known(ref) && structs.At(h.now()) < known.SentAt.Add(codeFresh) {
-		return &api.CodeMissing{Known: true, Missing: []string{}}, nil
+		return &api.CodeMissing{Known: true, Missing: []string{}, Max: most}, nil
 	}
 	chunks := make([]tree.Chunk, len(body.Chunks))
 	for i, chunk := range body.Chunks {
@@ -134,7 +135,7 @@ func (h *codeHandlers) missing(r *front.Request, _ *structs.CodeTree, body *api.
 	if err != nil {
 		return nil, err
 	}
-	out := &api.CodeMissing{Missing: []string{}}
+	out := &api.CodeMissing{Missing: []string{}, Max: most}
 	for _, digest := range missing {
 		out.Missing = append(out.Missing, string(digest))
 	}
@@ -184,20 +185,20 @@ func (h *codeHandlers) commit(r *front.Request, _ *structs.CodeTree) (*api.CodeM
 	if err != nil {
 		return nil, err
 	}
-	if size := manifest.Bytes(); size > tree.BytesMaxDefault {
-		return nil, structs.NewError(structs.CodeTooLarge, "code.too_large", "size", size, "max", tree.BytesMaxDefault)
+	if size, most := manifest.Bytes(), h.store.Snapshot().Project(r.Object.Project).CodeMost(); size > most {
+		return nil, structs.NewError(structs.CodeTooLarge, "code.too_large", "size", size, "max", most, "project", r.Object.Project)
 	}
 	made, err := h.code.Take(r.Context(), r.Object.Project, data)
 	if err != nil {
 		return nil, err
 	}
-	index, err := h.propose(r, structs.CommandCodePut, structs.CodePut{Tree: *made})
+	index, err := h.propose(r, structs.CommandCodePut, *made)
 	if err != nil {
 		return nil, err
 	}
 	r.SetIndex(index)
-	r.Made(made.Digest)
-	return &api.CodeMade{Index: index, Tree: made.Digest, Files: made.Files, Bytes: made.Bytes}, nil
+	r.Made(made.Tree.Digest)
+	return &api.CodeMade{Index: index, Tree: made.Tree.Digest, Files: made.Tree.Files, Bytes: made.Tree.Bytes}, nil
 }
 
 func (h *codeHandlers) manifest(r *front.Request, known *structs.CodeTree) error {

@@ -205,5 +205,6 @@ func (h *projectHandlers) delete(r *front.Request) (*api.Changed, error) {
 	if len(names) > 0 {
 		return nil, structs.NewError(structs.CodeConflict, "agent.project_has_secrets", "project", r.ID, "count", len(names), "secret", names[0])
 	}
-	return h.change(r, structs.CommandProjectDelete, structs.ProjectDelete{Name: r.ID})
+	lowest, _ := h.members.Lowest()
+	return h.change(r, structs.CommandProjectDelete, structs.ProjectDelete{Name: r.ID, EndsCode: lowest >= wire.ProtocolCodeSince})
 }

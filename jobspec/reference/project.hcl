@@ -8,6 +8,7 @@ project "vision" {
   urgent_limit = 3
   no_sharing   = true
   data_quota   = "2TiB"
+  code_max     = "2GiB"
 
   quota "nvidia/gpu" {
     model      = "A800"

@@ -39,6 +39,7 @@ type CodePartRef struct {
 type CodeMissing struct {
 	Known   bool     `json:"known"`   // the project has the whole tree: nothing has to be sent
 	Missing []string `json:"missing"` // digests of the chunks that were asked about and are not there
+	Max     int64    `json:"max"`     // bytes of code that may travel with a job of the project
 }
 
 // CodeKept says what was taken of a body of chunks.
@@ -162,6 +163,16 @@ func (c *Client) CodeMissing(ctx context.Context, digest tree.Digest, chunks []t
 		missing = append(missing, tree.Digest(one))
 	}
 	return told.Known, missing, nil
+}
+
+// CodeMost asks how many bytes of code may travel with a job of the project; what an
+// older server does not say is CodeMaxDefault.
+func (c *Client) CodeMost(ctx context.Context) (int64, error) {
+	told, err := ask(ctx, c, CodeAskMissing, "", CodeMissingRequest{})
+	if err != nil || told.Max == 0 {
+		return structs.CodeMaxDefault, err
+	}
+	return told.Max, nil
 }
 
 // SendCodeChunks sends chunks, at most CodeChunksMax and CodeBytesMax. To send them

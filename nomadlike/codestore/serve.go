@@ -41,7 +41,7 @@ func (s *Store) Serve(ref structs.CodeRef, to Replies) error {
 // ServeProject answers another server with whatever chunks of a project are here, and
 // says which are not.
 func (s *Store) ServeProject(project string, to Replies) error {
-	if id := structs.NameProblem(project); id != "" {
+	if _, _, id := OfHome(project); id != "" {
 		return structs.NewError(structs.CodeInvalid, id, "name", clip(project), "max", structs.NameLengthMax)
 	}
 	return s.answer(structs.CodeRef{Project: project}, nil, to)

@@ -6,9 +6,11 @@
 // what they read. Sweep removes what nobody needs. A Source asks another server for a
 // tree, and Fetch brings one here that way; Serve is the other end of that.
 //
-//	code/PROJECT/chunks/DIGITS   a chunk
-//	code/PROJECT/trees/DIGITS    a manifest
-//	code/PROJECT/new/*           half-written; of no use after a start
+//	code/HOME/chunks/DIGITS   a chunk
+//	code/HOME/trees/DIGITS    a manifest
+//	code/HOME/new/*           half-written; of no use after a start
+//
+// HOME is the project's name, or what Home makes of it; projects are named by it here.
 //
 // What one project sent is on the disk for that project alone: two projects that send
 // the same bytes have them twice. Otherwise to name the digest of another's file would
@@ -119,7 +121,7 @@ func New(config Config) (*Store, error) {
 	return s, nil
 }
 
-// Projects lists the projects that have something on this disk.
+// Projects lists the homes of projects that have something on this disk: see Home.
 func (s *Store) Projects() ([]string, error) {
 	entries, err := os.ReadDir(s.config.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -130,7 +132,7 @@ func (s *Store) Projects() ([]string, error) {
 	}
 	var names []string
 	for _, entry := range entries {
-		if entry.IsDir() && structs.NameProblem(entry.Name()) == "" {
+		if _, _, problem := OfHome(entry.Name()); problem == "" && entry.IsDir() {
 			names = append(names, entry.Name())
 		}
 	}
@@ -139,7 +141,7 @@ func (s *Store) Projects() ([]string, error) {
 
 // of returns a project, whose name may come from anybody.
 func (s *Store) of(name string) (*project, error) {
-	if id := structs.NameProblem(name); id != "" {
+	if _, _, id := OfHome(name); id != "" {
 		return nil, structs.NewError(structs.CodeInvalid, id, "name", name, "max", structs.NameLengthMax)
 	}
 	s.mu.Lock()
@@ -304,7 +306,8 @@ func (s *Store) roomFor(p *project, name string, more int64) error {
 		p.counted = true
 	}
 	if p.bytes+more > s.config.ProjectBytes {
-		return structs.NewError(structs.CodeTooLarge, "code.project_full", "project", name, "size", p.bytes, "max", s.config.ProjectBytes)
+		project, _, _ := OfHome(name)
+		return structs.NewError(structs.CodeTooLarge, "code.project_full", "project", project, "size", p.bytes, "max", s.config.ProjectBytes)
 	}
 	return nil
 }

@@ -12,6 +12,9 @@ func applyCodePut(tx *txn, body *structs.CodePut) (structs.ApplyResult, *structs
 	if project := tx.project(tree.Project); project != nil && project.Archived {
 		return refuse(structs.CodeConflict, "state.project_archived", "project", project.Name, "by", project.ArchivedBy)
 	}
+	if body.Since != tx.codeSince(tree.Project) {
+		return refuse(structs.CodeConflict, "state.code_project_gone", "project", tree.Project)
+	}
 	key := nameKey(tree.Project, tree.Digest)
 	known, there := get[*structs.CodeTree](tx, tableCode, key)
 	if there {

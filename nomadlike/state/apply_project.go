@@ -139,6 +139,9 @@ func applyProjectDelete(tx *txn, body *structs.ProjectDelete) (structs.ApplyResu
 	}
 	tx.remove(tableProjects, idKey(project.Name), project)
 	tx.removeCodeOf(project.Name) // another of the name begins with none
+	if body.EndsCode {
+		tx.ownUsage(project.Name).CodeSince = tx.index()
+	}
 	tx.touch(touchProject, project.Name, 0)
 	tx.reviewAll()
 	tx.wakeSchedule()

@@ -122,3 +122,55 @@ func TestProjectsHaveBoundedCode(t *testing.T) {
 		}
 	}
 }
+
+// A project of the name of one that was deleted has none of its code, neither what is
+// known nor what was being sent; and a name that nobody has holds nothing.
+func TestCodeOfADeletedProject(t *testing.T) {
+	p := &play{t: t, store: New(), now: 1}
+	apply := func(kind structs.CommandKind, body any, want string) uint64 {
+		t.Helper()
+		index := p.store.Snapshot().Index() + 1
+		got := ""
+		if err := p.store.Apply(index, encode(kind, p.now, body)).Err; err != nil {
+			got = err.ID
+		}
+		if got != want {
+			t.Errorf("%+v: %q, want %q", body, got, want)
+		}
+		return index
+	}
+	put := func(n int, since uint64, want string) {
+		t.Helper()
+		apply(structs.CommandCodePut, &structs.CodePut{Tree: structs.CodeTree{Project: "vision", Digest: treeDigest(n), Files: 1, Bytes: 1}, Since: since}, want)
+	}
+	begin := func() {
+		apply(structs.CommandProjectPut, &structs.ProjectPut{Project: structs.Project{Name: "vision"}}, "")
+	}
+	begin()
+	put(1, 0, "")
+	apply(structs.CommandProjectDelete, &structs.ProjectDelete{Name: "vision"}, "") // of an older server
+	put(1, 0, "")
+	begin()
+	gone := apply(structs.CommandProjectDelete, &structs.ProjectDelete{Name: "vision", EndsCode: true}, "")
+	snapshot := p.store.Snapshot()
+	if len(codeIn(p.store)) > 0 || snapshot.CodeSince("vision") != gone || snapshot.CodeSince("speech") != 0 {
+		t.Errorf("since %d, want %d: %q", snapshot.CodeSince("vision"), gone, codeIn(p.store))
+	}
+	if snapshot.ProjectUsage("vision") != nil || len(slices.Collect(snapshot.ProjectUsages())) > 0 {
+		t.Error("a name that nobody has holds something")
+	}
+	apply(structs.CommandProjectArchive, &structs.ProjectArchive{Name: "vision", Archived: true}, "state.project_unknown")
+	put(2, 0, "state.code_project_gone") // it was taken before
+	begin()
+	put(2, 0, "state.code_project_gone")
+	put(2, gone-1, "state.code_project_gone")
+	put(2, gone, "")
+	var stored bytes.Buffer
+	if err := p.store.Snapshot().Persist(&stored); err != nil {
+		t.Fatal(err)
+	}
+	again := New()
+	if err := again.Restore(&stored); err != nil || again.Snapshot().CodeSince("vision") != gone {
+		t.Errorf("restored: since %d, %v", again.Snapshot().CodeSince("vision"), err)
+	}
+}

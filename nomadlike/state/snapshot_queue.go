@@ -90,7 +90,19 @@ func (s *Snapshot) WatchUsers() <-chan struct{} { return s.watchPrefix(tableUser
 // are booked when they end.
 func (s *Snapshot) ProjectUsage(name string) *structs.ProjectUsage {
 	usage, _ := first[*structs.ProjectUsage](s.db, tableHoldings, indexID, idKey(name))
+	if usage.Nothing() {
+		return nil
+	}
 	return usage
+}
+
+// CodeSince is the place in the log before which no code of a project counts: one of the
+// name was deleted there. 0: none ever was.
+func (s *Snapshot) CodeSince(project string) uint64 {
+	if usage, ok := first[*structs.ProjectUsage](s.db, tableHoldings, indexID, idKey(project)); ok {
+		return usage.CodeSince
+	}
+	return 0
 }
 
 // WatchProjectUsage is the Watch twin of ProjectUsage.
@@ -101,7 +113,13 @@ func (s *Snapshot) WatchProjectUsage(name string) <-chan struct{} {
 // ProjectUsages iterates what projects hold, by project; those without a
 // record are among them.
 func (s *Snapshot) ProjectUsages() iter.Seq[*structs.ProjectUsage] {
-	return each[*structs.ProjectUsage](s.db, tableHoldings, indexID, nil)
+	return func(yield func(*structs.ProjectUsage) bool) {
+		for usage := range each[*structs.ProjectUsage](s.db, tableHoldings, indexID, nil) {
+			if !usage.Nothing() && !yield(usage) {
+				return
+			}
+		}
+	}
 }
 
 // WatchProjectUsages is the Watch twin of ProjectUsages.

@@ -16,8 +16,24 @@ const hourMs = int64(time.Hour / time.Millisecond)
 // projectUsage is what the gangs of a project hold, nil for nothing. It is
 // not the caller's to change.
 func (tx *txn) projectUsage(name string) *structs.ProjectUsage {
+	if usage := tx.usageRow(name); !usage.Nothing() {
+		return usage
+	}
+	return nil
+}
+
+// usageRow is what is stored under the name of a project, also of one that holds nothing.
+func (tx *txn) usageRow(name string) *structs.ProjectUsage {
 	usage, _ := get[*structs.ProjectUsage](tx, tableHoldings, idKey(name))
 	return usage
+}
+
+// codeSince is the place in the log before which no code of a project counts.
+func (tx *txn) codeSince(name string) uint64 {
+	if usage := tx.usageRow(name); usage != nil {
+		return usage.CodeSince
+	}
+	return 0
 }
 
 // ownUsage is projectUsage for a judge that changes it: a copy that belongs to
@@ -26,7 +42,7 @@ func (tx *txn) ownUsage(name string) *structs.ProjectUsage {
 	usage, own := tx.owned[name]
 	if !own {
 		usage = &structs.ProjectUsage{Project: name}
-		if known := tx.projectUsage(name); known != nil {
+		if known := tx.usageRow(name); known != nil {
 			*usage = *known
 			usage.QuotaUsage, usage.Ledgers = maps.Clone(known.QuotaUsage), slices.Clone(known.Ledgers)
 			for i := range usage.Ledgers {

@@ -34,6 +34,10 @@ const (
 	CodeTreesPerProject = 10_000
 	CodeTreesMax        = 100_000 // of the cluster
 	CodeForgetMax       = 256     // that one command forgets
+
+	CodeMaxDefault = 512 << 20 // bytes of code that travel with one job, unless its project says otherwise
+	CodeMaxLeast   = 1 << 20   // bytes that a project may say
+	CodeMaxMost    = 16 << 30  // likewise
 )
 
 // CodeGrace is how long code stays that no job names, after it was last sent.
@@ -43,6 +47,9 @@ const CodeGrace = Duration(24 * time.Hour)
 // that is known it says that somebody would send it again.
 type CodePut struct {
 	Tree CodeTree `json:"tree"`
+	// Since is ProjectUsage.CodeSince, as whoever took the bytes knew it: of a project that
+	// was deleted meanwhile they are not there.
+	Since uint64 `json:"since,omitempty" since:"40"`
 }
 
 // CodeForget removes the records of code. What a job names by then, or what was sent

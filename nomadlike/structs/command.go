@@ -327,6 +327,9 @@ type ProjectPut struct {
 // ProjectDelete removes a project's record, and so its bounds.
 type ProjectDelete struct {
 	Name string `json:"name"`
+	// EndsCode has whoever takes the name next begin without the code that was sent
+	// before, also where its bytes are still on disks.
+	EndsCode bool `json:"ends_code,omitempty" since:"40"`
 }
 
 // ProjectMember sets the role of a user in a project; "" takes it away. Nothing else

@@ -33,9 +33,11 @@ type Project struct {
 
 	// DataQuota is how many bytes all versions of named data may have; 0: any number.
 	DataQuota int64 `json:"data_quota,omitempty" since:"39"`
+	// CodeMax bounds the code that travels with one of its jobs, in bytes; 0: CodeMaxDefault.
+	CodeMax int64 `json:"code_max,omitempty" since:"40"`
 
 	// BoundsBy last changed what only administrators of the cluster change: quotas,
-	// weight, urgent limit, defaults, ceilings and sharing. Set by servers.
+	// weight, urgent limit, defaults, ceilings, sharing and the size of code. Set by servers.
 	BoundsBy string   `json:"bounds_by,omitempty" since:"24"`
 	BoundsAt UnixNano `json:"bounds_at,omitempty" since:"24"`
 
@@ -67,9 +69,18 @@ type JobDefaults struct {
 // own administrators may change, and what servers set.
 func (p Project) SameBounds(other Project) bool {
 	for _, one := range []*Project{&p, &other} {
-		*one = Project{Name: one.Name, Weight: one.Weight, Quotas: one.Quotas, UrgentLimit: one.UrgentLimit, Defaults: one.Defaults, JobDefaults: one.JobDefaults, Ceilings: one.Ceilings, NoSharing: one.NoSharing, DataQuota: one.DataQuota}
+		*one = Project{Name: one.Name, Weight: one.Weight, Quotas: one.Quotas, UrgentLimit: one.UrgentLimit, Defaults: one.Defaults, JobDefaults: one.JobDefaults, Ceilings: one.Ceilings, NoSharing: one.NoSharing, DataQuota: one.DataQuota, CodeMax: one.CodeMax}
 	}
 	return reflect.DeepEqual(p, other)
+}
+
+// CodeMost is how many bytes of code may travel with a job of the project, also of one
+// without a record.
+func (p *Project) CodeMost() int64 {
+	if p == nil || p.CodeMax == 0 {
+		return CodeMaxDefault
+	}
+	return p.CodeMax
 }
 
 // Gone reports whether the project is archived; a record that is not there is not.
@@ -131,11 +142,20 @@ func DeviceKey(kind, model string) string { return kind + "/" + model }
 // ProjectUsage is what the gangs of a project use and how many of its urgent
 // jobs wait or run, kept by state.Apply. Ledger is what they used over time.
 type ProjectUsage struct {
-	Project     string     `json:"project"`
-	QuotaUsage  QuotaUsage `json:"held,omitempty"`
-	Urgent      int        `json:"urgent,omitempty"`  // live jobs of tier urgent
-	Ledgers     []Ledger   `json:"ledgers,omitempty"` // by pool
-	ModifyIndex uint64     `json:"modify_index"`
+	Project    string     `json:"project"`
+	QuotaUsage QuotaUsage `json:"held,omitempty"`
+	Urgent     int        `json:"urgent,omitempty"`  // live jobs of tier urgent
+	Ledgers    []Ledger   `json:"ledgers,omitempty"` // by pool
+	// CodeSince is the place in the log at which a project of the name was last deleted: of
+	// the code that was sent before it has nothing; 0: never.
+	CodeSince   uint64 `json:"code_since,omitempty" since:"40"`
+	ModifyIndex uint64 `json:"modify_index"`
+}
+
+// Nothing reports whether the project holds nothing and never used anything, as far as
+// one of its name is known from before.
+func (u *ProjectUsage) Nothing() bool {
+	return u == nil || u.CodeSince > 0 && len(u.QuotaUsage)+len(u.Ledgers)+u.Urgent == 0
 }
 
 // Ledger books what a project used of one pool, for fair share: whole

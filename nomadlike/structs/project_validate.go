@@ -24,6 +24,9 @@ func (p *Project) Validate() []Problem {
 		v.integer("urgent_limit", *p.UrgentLimit, 0, UrgentLimitMax)
 	}
 	v.size("data_quota", p.DataQuota, 0, DataBytesMax)
+	if p.CodeMax != 0 {
+		v.size("code_max", p.CodeMax, CodeMaxLeast, CodeMaxMost)
+	}
 	v.jobDefaults(p)
 	v.taskDefaults(&p.Defaults)
 	v.ceilings(&p.Ceilings)

@@ -13,16 +13,18 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+
+	"nomadlike/nomadlike/structs"
 )
 
 // Bounds of every tree. What a project may send in all is bounded elsewhere.
 const (
-	NameMax         = 255      // bytes of one name, as on Linux
-	PathMax         = 4096     // bytes of a path, and of what a link says
-	EntriesMax      = 100_000  // files, directories and links of one tree
-	ChunkSizeMax    = 8 << 20  // bytes
-	ManifestSizeMax = 32 << 20 // bytes of an encoded manifest
-	BytesMaxDefault = 512 << 20
+	NameMax         = 255                    // bytes of one name, as on Linux
+	PathMax         = 4096                   // bytes of a path, and of what a link says
+	EntriesMax      = 100_000                // files, directories and links of one tree
+	ChunkSizeMax    = 8 << 20                // bytes
+	ManifestSizeMax = 32 << 20               // bytes of an encoded manifest
+	BytesMaxDefault = structs.CodeMaxDefault // bytes of all files, where nobody says otherwise
 )
 
 // Digest is "sha256:" and 64 hexadecimal digits.

@@ -48,7 +48,8 @@ package wire
 //	37  2026-11-27  jobs say where they are told of: Job.Notify, JobDefaults.Notify
 //	38  2026-11-27  code of jobs comes from git repositories: Workdir.Repo
 //	39  2026-11-27  named data: commands 64 to 70, RestData, DataRef.Project, DataRef.Tag, DataRef.Object, Project.DataQuota, data in stored states
-const ProtocolVersion = 39
+//	40  2026-11-27  how much code travels with a job is its project's to say: Project.CodeMax; none of a project that was deleted: ProjectDelete.EndsCode, CodePut.Since, ProjectUsage.CodeSince
+const ProtocolVersion = 40
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -80,6 +81,7 @@ const (
 	ProtocolSettings     = 31 // CommandSettingsPut, RestSettings, Project.NoSharing, Pool.CeilingsBy
 	ProtocolCode         = 35 // Job.Workdir, CommandCodePut, CommandCodeForget, Server.Code, Server.TakeCode
 	ProtocolData         = 39 // CommandDataPut to CommandDataMark, RestData, DataRef.Project, DataRef.Tag, DataRef.Object, Project.DataQuota
+	ProtocolCodeSince    = 40 // ProjectDelete.EndsCode
 	ProtocolHolds        = 36 // NotifyMark.Holds, structs.NotifyQuota in NotifySet
 	ProtocolServices     = 34 // CommandServiceAccountPut to CommandTokensUsed, RestService, Token.UsedAt
 )

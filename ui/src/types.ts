@@ -446,6 +446,7 @@ export interface CodeMade {
 
 export interface CodeMissing {
   known: boolean
+  max: number
   missing: string[] | null
 }
 
@@ -2000,6 +2001,7 @@ export interface Project {
   bounds_at?: string
   bounds_by?: string
   ceilings?: PoolCeilings
+  code_max?: number
   create_index?: number
   data_quota?: number
   defaults?: TaskDefaults

@@ -106,6 +106,8 @@ var limitGroups = []limitGroup{
 	}},
 	{"data", []limit{
 		{"nomadlike/codestore", "ProjectBytesMax", size},
+		{"nomadlike/structs", "CodeMaxDefault", size},
+		{"nomadlike/structs", "CodeMaxMost", size},
 		{"nomadlike/structs", "CodeTreesPerProject", count},
 		{"nomadlike/structs", "CodeTreesMax", count},
 		{"nomadlike/structs", "DataObjectsPerProject", count},
