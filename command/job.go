@@ -29,6 +29,7 @@ func jobVerbs() []verb {
 		{path: "job metrics", args: "JOB", setup: jobMetrics},
 		{path: "job files", args: "JOB [PATH]", setup: jobFiles},
 		{path: "job download", args: "JOB PATH [TARGET]", setup: jobDownload},
+		{path: "job package", args: "JOB|FILE [DIR]", setup: jobPackage},
 		{path: "job commit", args: "JOB NAME", setup: jobCommit},
 		{path: "job exec", args: "JOB COMMAND...", stopAtArg: 1, setup: jobExec},
 		{path: "job inspect", args: "JOB", setup: jobInspect},

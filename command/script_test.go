@@ -63,7 +63,8 @@ const scriptPatience = 20 * time.Second
 // they see. Besides the commands of testscript there are:
 //
 //	cluster [DIR]             start a development agent of the script's own, with a storage in the directory;
-//	                          tasks, which are not the agent's user, may read and write below $SHARED, and keep what is there
+//	                          tasks, which are not the agent's user, may read and write below $SHARED, and keep what is there;
+//	                          the command line is logged in to the one that was started last
 //	cutting BYTES             set CUT to an address of the agent whose connections break after so many bytes of answer
 //	node NAME FILE            start another node, with this configuration
 //	gitserver DIR             serve the bare repositories of a directory over HTTP, at $GIT; without DIR the server goes away
@@ -115,7 +116,9 @@ func startCluster(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("SHARED", shared)
 	// Tasks do not see a clone that lies below /tmp, which each has of its own.
 	examples := filepath.Join(shared, "examples")
-	ts.Check(os.CopyFS(examples, os.DirFS(ts.Getenv("EXAMPLES"))))
+	if from := ts.Getenv("EXAMPLES"); from != examples { // of the first cluster
+		ts.Check(os.CopyFS(examples, os.DirFS(from)))
+	}
 	ts.Setenv("EXAMPLES", examples)
 	settings := config.Settings{
 		Dev: &yes, Bind: &loopback, Ports: &config.PortsBlock{HTTP: &zero, Gossip: &zero},

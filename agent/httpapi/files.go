@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"path"
 	"strconv"
@@ -76,7 +77,15 @@ func (h *fileHandlers) open(ctx context.Context, r *front.Request, ask structs.F
 
 // list answers jobs.files.
 func (h *fileHandlers) list(r *front.Request, job *structs.Job) (*api.FileList, error) {
-	stream, err := h.open(r.Context(), r, structs.FileRequest{List: true})
+	q := front.Query{R: r}
+	ask := structs.FileRequest{List: true, Digest: q.Bool("digest")}
+	if ask.Digest {
+		ask.Offset, ask.Limit = q.Int("offset", 0, math.MaxInt64), q.Int("limit", 0, structs.FileDigestMax)
+	}
+	if q.Err != nil {
+		return nil, q.Err
+	}
+	stream, err := h.open(r.Context(), r, ask)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +93,7 @@ func (h *fileHandlers) list(r *front.Request, job *structs.Job) (*api.FileList, 
 	out := api.FileList{
 		AllocID: stream.alloc.ID, Attempt: stream.alloc.Attempt, Rank: stream.alloc.Rank, Path: path.Clean("/" + r.URL.Query().Get("path"))[1:],
 		Entry: *stream.first.Entry, Entries: stream.first.Entries, More: stream.first.More,
+		SHA256: stream.first.SHA256,
 	}
 	if out.Entries == nil {
 		out.Entries = []structs.FileEntry{}
@@ -104,7 +114,12 @@ func (h *fileHandlers) read(r *front.Request, job *structs.Job) error {
 	}
 	ctx, end := h.whileValid(r)
 	defer end()
-	stream, err := h.open(ctx, r, structs.FileRequest{Offset: offset, Limit: limit})
+	q := front.Query{R: r}
+	ask := structs.FileRequest{Offset: offset, Limit: limit, Digest: q.Bool("digest")}
+	if q.Err != nil {
+		return q.Err
+	}
+	stream, err := h.open(ctx, r, ask)
 	if err != nil {
 		return err
 	}
@@ -123,6 +138,9 @@ func (h *fileHandlers) read(r *front.Request, job *structs.Job) error {
 	head.Set("Content-Disposition", "attachment")
 	head.Set("Content-Security-Policy", inert)
 	head.Set("Accept-Ranges", "bytes")
+	if digest := api.ContentDigest(stream.first.SHA256); stream.first.SHA256 != "" && digest != "" {
+		head.Set("Content-Digest", digest)
+	}
 	head.Set("Content-Length", strconv.FormatInt(length, 10))
 	head.Set("Last-Modified", entry.Modified.Time().UTC().Format(http.TimeFormat))
 	if ranged {

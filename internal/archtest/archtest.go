@@ -30,6 +30,7 @@ func House() []Room {
 		{"nomadlike/tree", 1}, // the same bytes for laptop, server and node: none of them owns what a tree is
 		{"nomadlike/codestore", 2},
 		{"nomadlike/repository", 2},
+		{"nomadlike/parcel", 2}, // what travels between clusters: laptops write it, and anything may read it
 		{"nomadlike/state", 2},
 		{"nomadlike/scheduler", 2},
 		{"nomadlike/auth", 2},

@@ -12,6 +12,10 @@ type FileRequest struct {
 	List   bool  `json:"list,omitempty"`
 	Offset int64 `json:"offset,omitempty"` // first byte; negative counts from the end
 	Limit  int64 `json:"limit,omitempty"`  // bytes at most; 0: all
+	// Digest asks of a file for the SHA-256 of the bytes from Offset on, Limit of them,
+	// which comes with Entry: with List instead of the bytes, otherwise before them. Of
+	// more than FileDigestMax it is not told.
+	Digest bool `json:"digest,omitempty"`
 }
 
 // The directories of a FileRequest.
@@ -24,6 +28,10 @@ const (
 const (
 	FilePathMax    = 4096 // bytes
 	FileEntriesMax = 5000 // of one directory
+
+	// FileDigestMax bounds the bytes whose digest is told at a time: a node reads them
+	// before it answers.
+	FileDigestMax = 256 << 20
 )
 
 // FileChunk is a piece of the answer to a FileRequest. The first one has Entry,
@@ -34,6 +42,7 @@ type FileChunk struct {
 	Entries []FileEntry `json:"entries,omitempty"` // by name
 	More    bool        `json:"more,omitempty"`    // the directory has more than FileEntriesMax
 	Offset  int64       `json:"offset,omitempty"`  // with Entry: of the first byte that follows
+	SHA256  string      `json:"sha256,omitempty"`  // with Entry: 64 digits, of the bytes that were asked for; "": not asked, or by an agent that cannot tell
 	Data    []byte      `json:"data,omitempty"`
 	EOF     bool        `json:"eof,omitempty"`
 }

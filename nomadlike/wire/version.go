@@ -49,7 +49,8 @@ package wire
 //	38  2026-11-27  code of jobs comes from git repositories: Workdir.Repo
 //	39  2026-11-27  named data: commands 64 to 70, RestData, DataRef.Project, DataRef.Tag, DataRef.Object, Project.DataQuota, data in stored states
 //	40  2026-11-27  how much code travels with a job is its project's to say: Project.CodeMax; none of a project that was deleted: ProjectDelete.EndsCode, CodePut.Since, ProjectUsage.CodeSince
-const ProtocolVersion = 40
+//	41  2026-11-27  nodes tell digests of what jobs wrote: FileRequest.Digest, FileChunk.SHA256
+const ProtocolVersion = 41
 
 // The first versions that know what must not be proposed to older servers.
 const (

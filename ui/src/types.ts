@@ -770,6 +770,7 @@ export interface FileList {
   more?: boolean
   path: string
   rank: number
+  sha256?: string
 }
 
 export interface Forecast {

@@ -125,6 +125,7 @@ var limitGroups = []limitGroup{
 		{"nomadlike/client/data/remote", "listBytesMax", size},
 		{"nomadlike/structs", "FilePathMax", size},
 		{"nomadlike/structs", "FileEntriesMax", count},
+		{"nomadlike/structs", "FileDigestMax", size},
 	}},
 	{"cluster", []limit{
 		{"nomadlike/state", "NodesMax", count},

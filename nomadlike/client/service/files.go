@@ -3,6 +3,8 @@ package service
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
@@ -66,7 +68,7 @@ func (s *Service) Files(ctx context.Context, caller Caller, request *structs.Fil
 		return structs.NewError(structs.CodeConflict, "client.file_directory", "path", name)
 	case info.IsDir():
 		return listDir(root, below, f, &entry, send)
-	case request.List:
+	case request.List && (!request.Digest || !info.Mode().IsRegular()):
 		return send(&structs.FileChunk{Entry: &entry, EOF: true})
 	case !info.Mode().IsRegular():
 		return fileUnknown(name)
@@ -177,10 +179,37 @@ func sendFile(ctx context.Context, f *os.File, request *structs.FileRequest, ent
 	if request.Limit > 0 && request.Limit < end-at {
 		end = at + request.Limit
 	}
-	if err := send(&structs.FileChunk{Entry: entry, Offset: at}); err != nil {
+	buffer := make([]byte, fileChunkBytes)
+	first := structs.FileChunk{Entry: entry, Offset: at, EOF: request.List}
+	if request.Digest && end-at <= structs.FileDigestMax {
+		sum := sha256.New()
+		err := readRange(ctx, f, at, end, buffer, func(data []byte) error { sum.Write(data); return nil })
+		if err != nil {
+			return fileFailed(request.Path, err)
+		}
+		first.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	}
+	if err := send(&first); err != nil || request.List {
 		return err
 	}
-	buffer := make([]byte, fileChunkBytes)
+	var unsent error
+	err := readRange(ctx, f, at, end, buffer, func(data []byte) error {
+		unsent = send(&structs.FileChunk{Data: data})
+		return unsent
+	})
+	switch {
+	case unsent != nil:
+		return unsent
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return fileFailed(request.Path, err)
+	}
+	return send(&structs.FileChunk{EOF: true})
+}
+
+// readRange reads a file from one byte to before another.
+func readRange(ctx context.Context, f *os.File, at, end int64, buffer []byte, each func([]byte) error) error {
 	for at < end {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -190,12 +219,12 @@ func sendFile(ctx context.Context, f *os.File, request *structs.FileRequest, ent
 			if err == nil || errors.Is(err, io.EOF) { // it became shorter: its length was told already
 				err = io.ErrUnexpectedEOF
 			}
-			return fileFailed(request.Path, err)
+			return err
 		}
-		if err := send(&structs.FileChunk{Data: buffer[:n]}); err != nil {
+		if err := each(buffer[:n]); err != nil {
 			return err
 		}
 		at += int64(n)
 	}
-	return send(&structs.FileChunk{EOF: true})
+	return nil
 }
