@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,7 +62,7 @@ func startEngine(t *testing.T) *engine {
 		t.Fatalf("build task-init: %v\n%s", err, out)
 	}
 	e.endpoint = e.script(t, "start", "--live-restore")
-	e.importImage(t)
+	e.importImage(t, hostImage)
 	return e
 }
 
@@ -80,7 +81,8 @@ func (e *engine) script(t *testing.T, act string, options ...string) string {
 // hostImage holds links and one user: jobs mount the node's own programs.
 const hostImage = "nomadlike-test/host:1"
 
-func (e *engine) importImage(t *testing.T) {
+// importImage makes an image of such links, with changes as in a Dockerfile.
+func (e *engine) importImage(t *testing.T, ref string, changes ...string) {
 	t.Helper()
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
@@ -103,9 +105,10 @@ func (e *engine) importImage(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(e.endpoint, "unix://"))
 	}}
 	defer transport.CloseIdleConnections()
-	name, tag, _ := strings.Cut(hostImage, ":")
+	name, tag, _ := strings.Cut(ref, ":")
+	query := url.Values{"fromSrc": {"-"}, "repo": {name}, "tag": {tag}, "changes": changes}
 	response, err := (&http.Client{Transport: transport}).Post(
-		"http://engine/images/create?fromSrc=-&repo="+name+"&tag="+tag, "application/x-tar", &archive)
+		"http://engine/images/create?"+query.Encode(), "application/x-tar", &archive)
 	if err != nil {
 		t.Fatal(err)
 	}

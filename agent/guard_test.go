@@ -195,6 +195,7 @@ func changes() map[string]any {
 		"users.state":      api.UserStateRequest{Disabled: true},
 		"users.delete":     nil,
 		"users.password":   api.PasswordRequest{Reset: true},
+		"images.put":       api.ImageRequest{Name: "lab/train"},
 		"secrets.set":      api.SecretRequest{Value: structs.SecretBytes("a value of some length")},
 		"secrets.delete":   nil,
 
@@ -243,7 +244,7 @@ var noEntry = map[string]string{
 	"nodes.available": "asks", "operator.snapshot_inspect": "asks", "code.missing": "asks",
 	"code.chunks": "goes to the disk; nothing names it yet", "code.commit": "needs a manifest; its entry goes by propose like the others",
 	"jobs.consent":       "needs a VIP job that asks; its entry goes by propose like the others",
-	"allocations.commit": "is done by the node", "nodes.treat_device": "needs a device; its entry goes by propose like the others",
+	"allocations.commit": "is done by the node; its event goes by propose like the others", "nodes.image": "needs an engine; its event goes by propose like the others", "images.delete": "names the image in its query; its entry goes by propose like the others", "nodes.treat_device": "needs a device; its entry goes by propose like the others",
 	"session.create": "signs in by a token, or as login.create does", "session.begin": "changes nothing here", "login.begin": "changes nothing here", "session.delete": "ends at this agent; a token that a password made goes by propose like the others",
 	"login.create": "rests on the account and its password: see TestSigningInIsComparedInTheLog", "tokens.extend": "needs a token that a sign-in made; its entry goes by propose like the others",
 	"tokens.bootstrap": "the log compares the setup secret", "agent.join": "the log takes the use of the join token", "agent.renew": "a certificate, by the proof of a key: see TestRenewalWhileRemoved",

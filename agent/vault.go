@@ -249,3 +249,16 @@ func (v *vault) channel(ref structs.SecretRef) ([]byte, error) {
 	}
 	return v.open(snapshot.SecretKeyring(), secret)
 }
+
+// forRegistry opens a secret that a node signs in to the registry of an image with, at
+// the word of somebody who may use it; each is recorded.
+func (v *vault) forRegistry(nodeID, image string, ref structs.SecretRef) ([]byte, error) {
+	snapshot := v.store.Snapshot()
+	secret := snapshot.Secret(ref)
+	if secret == nil {
+		return nil, structs.NewError(structs.CodeNotFound, "agent.secret_gone", "secret", ref.Name)
+	}
+	value, err := v.open(snapshot.SecretKeyring(), secret)
+	v.record(nodeID, image, ref, err)
+	return value, err
+}

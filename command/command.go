@@ -89,6 +89,7 @@ func verbs() []verb {
 	all = append(all, poolVerbs()...)
 	all = append(all, projectVerbs()...)
 	all = append(all, nodeVerbs()...)
+	all = append(all, imageVerbs()...)
 	all = append(all, maintenanceVerbs()...)
 	all = append(all, availableVerbs()...)
 	all = append(all, deviceVerbs()...)

@@ -10,7 +10,8 @@ import (
 // allocationHandlers answers about ranks, and connects callers with what runs.
 type allocationHandlers struct {
 	*core
-	calls *nodeCalls
+	calls  *nodeCalls
+	images *imageHandlers
 }
 
 func (h *allocationHandlers) read(r *front.Request, _ *structs.Allocation) (*structs.Allocation, error) {

@@ -184,6 +184,9 @@ func (h *submissionHandlers) submit(r *front.Request, offer *offered) (*api.JobS
 	if err := mayPrioritize(r, job.Priority, r.Object); err != nil {
 		return nil, err
 	}
+	if refusal := structs.InvalidJob(structs.CodeInvalid, h.labelProblems(r.Context(), h.store.Snapshot(), job)); refusal != nil {
+		return nil, refusal
+	}
 	missing, nodes, kept := h.lookForData(r.Context(), job, r.Caller.Principal.ID)
 	if len(missing) > 0 {
 		return nil, structs.InvalidJob(structs.CodeInvalid, dataProblems(job, missing, nodes))
@@ -214,6 +217,9 @@ func (h *submissionHandlers) plan(r *front.Request, offer *offered) (*api.JobPla
 	snapshot, err := h.replica.Consistent(r.Context())
 	if err != nil {
 		return nil, err
+	}
+	if refusal := structs.InvalidJob(structs.CodeInvalid, h.labelProblems(r.Context(), snapshot, admitted.job)); refusal != nil {
+		return nil, refusal
 	}
 	job, out := admitted.job, api.JobPlan{Defaults: admitted.Defaults(), Notes: admitted.notes, Ranks: []api.RankPlan{}}
 	first, err := h.tryJob(r, job, &out)

@@ -36,6 +36,7 @@ type Config struct {
 	Keys      Keys
 	Vault     Vault
 	Code      Code
+	Images    OpenImageSecret
 	Tell      Tell
 	Audit     AuditRecord
 
@@ -95,11 +96,12 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 	submissions := &submissionHandlers{core: all, submissions: c.Replica, boards: c.Replica, calls: calls}
 	usage := usageHandlers{core: all, calls: calls, survey: asked}
 	login := newLoginHandlers(all, c)
+	images := &imageHandlers{core: all, calls: calls, open: c.Images}
 	return &endpoints{
 		find:        finders{all},
 		jobs:        jobHandlers{core: all, usage: &usage},
 		submissions: submissions,
-		allocations: allocationHandlers{all, calls},
+		allocations: allocationHandlers{core: all, calls: calls, images: images},
 		files:       fileHandlers{all, calls},
 		usage:       usage,
 		queue:       queueHandlers{core: all, boards: c.Replica, futures: c.Replica},
@@ -109,6 +111,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		nodes:       nodeHandlers{core: all, members: c.Members, futures: c.Replica, lapseGrace: c.LapseGrace},
 		devices:     deviceHandlers{core: all, calls: calls, survey: asked},
 		pools:       poolHandlers{core: all, members: c.Members},
+		images:      images,
 		maintenance: maintenanceHandlers{core: all, futures: c.Replica, rand: c.Rand},
 		projects:    projectHandlers{core: all, boards: c.Replica, members: c.Members},
 		users:       userHandlers{core: all},

@@ -20,6 +20,7 @@ type endpoints struct {
 	nodes       nodeHandlers
 	devices     deviceHandlers
 	pools       poolHandlers
+	images      *imageHandlers
 	maintenance maintenanceHandlers
 	projects    projectHandlers
 	users       userHandlers
@@ -86,6 +87,11 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.WriteOf(jobs, api.JobsTimeLimit, e.jobs.limitTime)
 	front.WriteOf(jobs, api.JobsAnnotate, e.jobs.annotate)
 	front.WriteOf(jobs, api.JobsConsent, e.jobs.consent)
+	front.Read(t, api.ImagesList, e.images.list)
+	front.Write(t, api.ImagesPut, e.images.put)
+	front.Read(t, api.ImagesDelete, e.images.forget)
+	front.ReadOf(nodes, api.NodesImages, e.images.ofNode)
+	front.WriteOf(nodes, api.NodesImage, e.images.act)
 	front.Read(t, api.MaintenanceWindows, e.maintenance.list)
 	front.Write(t, api.MaintenanceAdd, e.maintenance.add)
 	front.Write(t, api.MaintenanceChange, e.maintenance.change)

@@ -22,6 +22,7 @@ func words() map[reflect.Type][]any {
 	list(listed, structs.OrderSubmission, structs.OrderFair)
 	list(listed, structs.LevelCluster, structs.LevelPool, structs.LevelProject)
 	list(listed, structs.DeviceClear, structs.DeviceReset, structs.DeviceQuarantine)
+	list(listed, structs.ImagePull, structs.ImagePush, structs.ImageTag, structs.ImageRemove, structs.ImageSave)
 	list(listed, audit.Allowed, audit.Refused, audit.Failed)
 	list(listed, structs.DesiredRun, structs.DesiredStop)
 	list(listed, structs.AllocPending, structs.AllocPreparing, structs.AllocPrepared, structs.AllocRunning,

@@ -25,7 +25,7 @@ const nouns = module + "/nomadlike/structs"
 func idle() map[string]string {
 	const label, code, refused = "a label: people find and read it", "what was sent, for people: the tree says it itself", "refused at admission: what it asks for does not exist yet"
 	return map[string]string{
-		"Job.Type": label, "Job.Description": label, "Job.Meta": label,
+		"Job.Description": label, "Job.Meta": label,
 		"Job.SSH": refused, "Job.Jupyter": refused, "BatchSubtask.Algorithm": refused,
 		"Workdir.Source": code, "Workdir.Files": code, "Workdir.Bytes": code, "Workdir.Git": code, "Workdir.Repo": code,
 		"WorkdirGit.Commit": code, "WorkdirGit.Branch": code, "WorkdirGit.Dirty": code,

@@ -36,7 +36,7 @@ func Trees() []Tree {
 			},
 		},
 		{Path: "plugins/exec", Rooms: []string{"supervisor", "supervisor/cmd/task-supervisor", ""}},
-		{Path: "plugins/docker", Rooms: []string{"taskinit", "taskinit/cmd/task-init", ""}},
+		{Path: "plugins/docker", Rooms: []string{"registrytest", "taskinit", "taskinit/cmd/task-init", ""}},
 		{Path: "plugins/nvidia", Rooms: []string{"nvmltest", "", "nvml"}},
 		{Path: "plugins/amd", Rooms: []string{"", "amdsmi"}},
 		{Path: "plugins/ascend", Rooms: []string{"dcmitest", "", "dcmi"}},

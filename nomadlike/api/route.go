@@ -138,6 +138,7 @@ func Routes() []Route {
 	routes = append(routes, forecastRoutes()...)
 	routes = append(routes, allocationRoutes()...)
 	routes = append(routes, nodeRoutes()...)
+	routes = append(routes, imageRoutes()...)
 	routes = append(routes, maintenanceRoutes()...)
 	routes = append(routes, poolRoutes()...)
 	routes = append(routes, userRoutes()...)
@@ -203,9 +204,9 @@ var (
 		},
 		Summary: "Read what a task printed",
 	})
-	AllocationsCommit = endpoint[CommitRequest, structs.Committed](Route{
+	AllocationsCommit = endpoint[CommitRequest, Committed](Route{
 		Name: "allocations.commit", Method: http.MethodPost, Pattern: "/v1/allocations/{id}/commit", Verb: VerbExec, Kind: ObjectJob, From: FromAllocation,
-		Summary: "Keep the container of a running task as an image on its node",
+		Summary: "Keep the container of a running task as an image on its node, and send it to a registry where one is named",
 	})
 	AllocationsExec = endpoint[None, None](Route{
 		Name: "allocations.exec", Method: http.MethodGet, Pattern: "/v1/allocations/{id}/exec", Verb: VerbExec, Kind: ObjectJob, From: FromAllocation, Stream: StreamWebsocket,

@@ -90,6 +90,7 @@ type parts struct {
 	holds      *hold.Holds
 	secrets    *secrets.Keeper
 	service    *service.Service
+	images     *service.Images
 	lease      *run.Lease
 	runs       *run.Runs
 }
@@ -182,6 +183,7 @@ func (c *Client) furnish(node structs.Node) {
 		NodeID: c.identity.NodeID, Layout: c.files, Drivers: config.Drivers, Storages: config.Storages, Owners: owners,
 		Holds: c.holds, Inbox: c.inbox, OpenExec: config.OpenExec, Log: c.log,
 	})
+	c.images = service.NewImages(config.Drivers, config.Now, c.log)
 	sets := &prepare.Datasets{
 		Store: c.data, Remotes: config.Remotes, Events: c.inbox, Notes: notes, Node: c.node, Now: config.Now, Log: c.log,
 	}
@@ -356,6 +358,7 @@ func (c *Client) Run(ctx context.Context) error {
 	var drivers sync.WaitGroup
 	drivers.Go(func() { c.drivers.Run(work, c.driversChanged) })
 	drivers.Go(func() { c.devices.Run(work) })
+	drivers.Go(func() { c.images.Run(work) })
 	if c.config.SysRoot != "" {
 		links := machine.NewLinks(machine.LinksConfig{
 			SysRoot: c.config.SysRoot, Addr: c.Node().Attributes[machine.AttrInterface], Declared: c.config.Wishes.RDMA,

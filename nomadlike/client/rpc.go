@@ -59,6 +59,14 @@ func (c *Client) Register(s *rpc.Server) {
 		func(ctx context.Context, peer rpc.Peer, order *structs.CommitOrder) (*structs.Committed, error) {
 			return c.service.Commit(ctx, callerOf(peer), order)
 		})
+	rpc.Unary(s, structs.MethodNodeImages, rpc.FromServers,
+		func(ctx context.Context, _ rpc.Peer, ask *structs.ImagesAsk) (*structs.NodeImages, error) {
+			return c.images.List(ctx, ask)
+		})
+	rpc.Unary(s, structs.MethodNodeImage, rpc.FromServers,
+		func(ctx context.Context, _ rpc.Peer, order *structs.ImageOrder) (*structs.ImageWork, error) {
+			return c.images.Order(ctx, order)
+		})
 	rpc.Unary(s, structs.MethodNodeTreat, rpc.FromServers,
 		func(ctx context.Context, _ rpc.Peer, order *structs.DeviceTreat) (*structs.DeviceTreated, error) {
 			return &structs.DeviceTreated{}, c.devices.Treat(ctx, order)

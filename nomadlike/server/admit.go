@@ -34,6 +34,7 @@ func Complete(snapshot *state.Snapshot, job *structs.Job) []structs.Default {
 	chosen := structs.SharingOff(snapshot.Settings(), project).SetDefaults(job)
 	chosen = append(chosen, project.SetDefaults(job)...)
 	chosen = append(chosen, rulingPool(snapshot, job).SetDefaults(job)...)
+	chosen = append(chosen, snapshot.ImageRecordFor(job.Task.Image).SetDefaults(job)...)
 	return append(chosen, job.SetDefaults()...)
 }
 
@@ -128,6 +129,9 @@ func Admit(snapshot *state.Snapshot, job *structs.Job) (*Admitted, *structs.Erro
 	settings := snapshot.Settings()
 	problems = append(problems, settings.Admit(project, admitted)...)
 	problems = append(problems, placeProblems(snapshot, admitted)...)
+	if image := snapshot.ImageRecordFor(admitted.Task.Image); image != nil {
+		problems = append(problems, image.Admit(admitted, image.SetBy)...)
+	}
 	problems = append(problems, fixSecrets(snapshot, admitted)...)
 	problems = append(problems, fixCode(snapshot, admitted)...)
 	problems = append(problems, fixData(snapshot, admitted, defaults)...)

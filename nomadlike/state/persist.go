@@ -37,7 +37,8 @@ import (
 //	8  2026-11-27  service accounts
 //	9  2026-11-27  code that travels with jobs
 //	10  2026-11-27  named data
-const formatVersion = 10
+//	11  2026-11-27  what is declared of images
+const formatVersion = 11
 
 // formatLeast is the version in which a state is written that has nothing newer.
 const formatLeast = 2
@@ -136,6 +137,7 @@ func dumps() []dump {
 		dumpOf[structs.ServiceAccount](tableServices, 8),
 		dumpOf[structs.CodeTree](tableCode, 9),
 		dumpOf[structs.DataObject](tableData, 10),
+		dumpOf[structs.ImageRecord](tableImages, 11),
 	}
 }
 

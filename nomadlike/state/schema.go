@@ -36,6 +36,7 @@ const (
 	tableServices    = "service_accounts"
 	tableCode        = "code"
 	tableData        = "data"
+	tableImages      = "images"
 
 	tableNotify        = "notify"
 	tableNotifications = "notifications"
@@ -353,6 +354,9 @@ func schema() *memdb.DBSchema {
 		table(tableData, map[string]func(*structs.DataObject) []byte{
 			indexID:   func(o *structs.DataObject) []byte { return dataKey(o.Ref()) },
 			indexName: func(o *structs.DataObject) []byte { return appendString(nameKey(o.Kind, o.Name), o.Project) },
+		}),
+		table(tableImages, map[string]func(*structs.ImageRecord) []byte{
+			indexID: func(i *structs.ImageRecord) []byte { return idKey(i.Name) },
 		}),
 		table(tableForecasts, map[string]func(*forecastRow) []byte{
 			indexID:      func(r *forecastRow) []byte { return attemptKey(r.JobID, r.Subjob, r.Attempt) },

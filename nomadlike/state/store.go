@@ -225,6 +225,10 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyDataTag), true
 	case structs.CommandDataMark:
 		return read(applyDataMark), true
+	case structs.CommandImagePut:
+		return read(applyImagePut), true
+	case structs.CommandImageTold:
+		return read(applyImageTold), true
 	case structs.CommandJobControl:
 		return read(applyJobControl), true
 	case structs.CommandJobFinish:

@@ -77,6 +77,8 @@ const (
 	CommandDataExpire           CommandKind = 68 // leader's sweep: uploads that nobody finished
 	CommandDataTag              CommandKind = 69 // admission
 	CommandDataMark             CommandKind = 70 // admission
+	CommandImagePut             CommandKind = 71 // admission
+	CommandImageTold            CommandKind = 72 // admission: what somebody has done with an image
 )
 
 // Command is one entry of the replicated log. Time, ids and every random

@@ -149,6 +149,7 @@ const (
 	FromProject = "project"
 	FromCluster = "cluster"
 	FromPool    = "pool"
+	FromImage   = "image" // what administrators declare of it
 )
 
 // defaulter collects what was chosen, all of it from one place.

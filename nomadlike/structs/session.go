@@ -20,6 +20,8 @@ package structs
 //	Node.Treat       server -> client: DeviceTreat / DeviceTreated
 //	Alloc.Commit     server -> client: CommitOrder / Committed
 //	Node.Look        server -> client: DataLook / DataSeen
+//	Node.Images      server -> client: ImagesAsk / NodeImages
+//	Node.Image       server -> client: ImageOrder / ImageWork
 //	Server.Audit     server -> server: AuditAsk / AuditTail
 //	Server.AuditCheck server -> server: AuditCheckAsk / AuditChecked
 //	Server.Refusals  client -> any server: NodeRefusals / NodeRefusalsKept
@@ -45,6 +47,8 @@ const (
 	MethodNodeRankHistory = "Node.RankPast"
 	MethodNodeTreat       = "Node.Treat"
 	MethodNodeLook        = "Node.Look"
+	MethodNodeImages      = "Node.Images"
+	MethodNodeImage       = "Node.Image"
 	MethodAllocCommit     = "Alloc.Commit"
 	MethodServerAudit     = "Server.Audit"      // audit records that the other one lacks
 	MethodServerAuditLook = "Server.AuditCheck" // are the records on its disk whole

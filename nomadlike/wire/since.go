@@ -33,8 +33,10 @@ func (e *UnknownFieldError) Error() string {
 // OldestProtocol or one before it.
 func kindSince(kind structs.CommandKind) int {
 	switch {
-	case kind > structs.CommandDataMark:
+	case kind > structs.CommandImageTold:
 		return ProtocolVersion // whoever adds a kind says here since when
+	case kind >= structs.CommandImagePut:
+		return ProtocolImages
 	case kind >= structs.CommandDataPut:
 		return ProtocolData
 	case kind >= structs.CommandCodePut:

@@ -50,7 +50,8 @@ package wire
 //	39  2026-11-27  named data: commands 64 to 70, RestData, DataRef.Project, DataRef.Tag, DataRef.Object, Project.DataQuota, data in stored states
 //	40  2026-11-27  how much code travels with a job is its project's to say: Project.CodeMax; none of a project that was deleted: ProjectDelete.EndsCode, CodePut.Since, ProjectUsage.CodeSince
 //	41  2026-11-27  nodes tell digests of what jobs wrote: FileRequest.Digest, FileChunk.SHA256
-const ProtocolVersion = 41
+//	42  2026-11-27  images of nodes: commands 71 and 72, Node.Images, Node.Image, what is declared of images in stored states
+const ProtocolVersion = 42
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -85,4 +86,5 @@ const (
 	ProtocolCodeSince    = 40 // ProjectDelete.EndsCode
 	ProtocolHolds        = 36 // NotifyMark.Holds, structs.NotifyQuota in NotifySet
 	ProtocolServices     = 34 // CommandServiceAccountPut to CommandTokensUsed, RestService, Token.UsedAt
+	ProtocolImages       = 42 // CommandImagePut, CommandImageTold, Node.Images, Node.Image
 )

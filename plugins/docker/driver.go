@@ -31,7 +31,7 @@ const (
 )
 
 // Driver runs tasks in containers; it implements driver.Driver,
-// driver.Lister, driver.Preparer, driver.Committer and driver.StateSaver. It
+// driver.Lister, driver.Preparer, driver.Committer, driver.ImageKeeper and driver.StateSaver. It
 // answers the contract by its parts: which tasks it knows, what is known of the
 // engine, the images, and how a container is made.
 type Driver struct {

@@ -23,6 +23,7 @@ type imageStore struct {
 	host   *host
 	uses   *useLog // when images were used last
 	pulls  pulls
+	pushes pulls  // of images that have a name only while they are sent
 	proofs proofs // of who may have private images
 	log    *slog.Logger
 }
@@ -41,6 +42,9 @@ func (s *imageStore) prepare(ctx context.Context, wanted *driver.Container, secr
 	login, err := loginOf(secret, ref.domain)
 	if err != nil {
 		return image{}, driver.Prepared{}, structs.NewError(structs.CodeInvalid, "docker.image_credentials", "registry", ref.domain).Because(err)
+	}
+	if err := s.pushes.idle(ctx, ref.String()); err != nil {
+		return image{}, driver.Prepared{}, err
 	}
 	prepared := driver.Prepared{Image: wanted.Image}
 	if wanted.Pull != driver.PullAlways || ref.id != "" {

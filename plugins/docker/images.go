@@ -118,6 +118,7 @@ func pullRefusal(err error, name, registry string) error {
 // pullProgress adds up what an engine says of single layers.
 type pullProgress struct {
 	name   string
+	step   string // of what is sent; "" of what comes
 	layers map[string]layerProgress
 }
 
@@ -148,10 +149,13 @@ func (p *pullProgress) add(line layerProgress) {
 
 func (p *pullProgress) sum() driver.Progress {
 	sum := driver.Progress{Step: "extract", Item: p.name}
+	if p.step != "" {
+		sum.Step = p.step
+	}
 	for _, layer := range p.layers {
 		sum.Done += layer.Done
 		sum.Total += layer.Total
-		if layer.Status == "Downloading" || layer.Status == "Pulling fs layer" || layer.Status == "Waiting" {
+		if p.step == "" && (layer.Status == "Downloading" || layer.Status == "Pulling fs layer" || layer.Status == "Waiting") {
 			sum.Step = "pull"
 		}
 	}

@@ -191,8 +191,11 @@ func (d *Driver) Commit(ctx context.Context, id driver.TaskID, ref string, note 
 	return driver.Prepared{Image: name.String(), ID: image.ID, Bytes: image.Bytes}, nil
 }
 
+// heldImage begins the names of images of what tasks left behind.
+const heldImage = "nomadlike-held:"
+
 // savedImage names the image of what a task left behind.
-func savedImage(id driver.TaskID) string { return "nomadlike-held:" + string(id) }
+func savedImage(id driver.TaskID) string { return heldImage + string(id) }
 
 // SaveState saves what an ended task left in its container, as an image that only
 // this node has and no collection removes.

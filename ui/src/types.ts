@@ -462,13 +462,18 @@ export interface CodePartRef {
 
 export interface CommitRequest {
   comment?: string
+  mine?: boolean
   name: string
+  push?: string
+  secret?: string
 }
 
 export interface Committed {
   bytes: number
+  digest?: string
   id: string
   image: string
+  pushed?: string
 }
 
 export interface Consent {
@@ -886,6 +891,82 @@ export interface IdleUse {
   project: string
   rank: string
   since: string | null
+}
+
+export type ImageAct = 'pull' | 'push' | 'tag' | 'remove' | 'save'
+export const imageActs: ImageAct[] = ['pull', 'push', 'tag', 'remove', 'save']
+
+export interface ImageActRequest {
+  act: ImageAct
+  image: string
+  mine?: boolean
+  secret?: string
+  to?: string
+}
+
+export interface ImageActed {
+  index: number
+  work: ImageWork
+}
+
+export interface ImageEntry {
+  bytes?: number
+  count: number
+  description?: string
+  devices?: string[]
+  digest?: string
+  driver_version?: string
+  from?: string
+  id?: string
+  in_use: boolean
+  name: string
+  nodes?: ImageOnNode[]
+  scope?: string[]
+  set_at?: string
+  set_by?: string
+  variants: number
+}
+
+export interface ImageList {
+  asked: number
+  away: string[] | null
+  images: ImageEntry[] | null
+  left?: number
+}
+
+export interface ImageOnNode {
+  bytes: number
+  digest?: string
+  id: string
+  in_use?: boolean
+  node: string
+  node_id: string
+  pool: string
+  used_at?: string
+}
+
+export interface ImageRequest {
+  description?: string
+  devices: string[] | null
+  driver_version?: string
+  name: string
+  scope: string[] | null
+}
+
+export interface ImageWork {
+  act: ImageAct
+  by: string
+  bytes?: number
+  digest?: string
+  done?: number
+  ended_at?: string
+  err?: Error
+  id?: string
+  image: string
+  started_at: string | null
+  step?: string
+  to?: string
+  total?: number
 }
 
 export interface Job {
@@ -1627,6 +1708,28 @@ export interface NodeHistory {
   machine: GaugeHistory[] | null
   name: string
   step: string
+}
+
+export interface NodeImage {
+  bytes: number
+  created_at?: string
+  description?: string
+  devices?: string[]
+  digests?: string[]
+  driver_version?: string
+  id: string
+  in_use?: boolean
+  names?: string[]
+  private?: boolean
+  pulled?: boolean
+  scope?: string[]
+  used_at?: string
+}
+
+export interface NodeImages {
+  images?: NodeImage[]
+  left?: number
+  work?: ImageWork[]
 }
 
 export interface NodeList {

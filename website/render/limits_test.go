@@ -18,14 +18,14 @@ import (
 var between = map[string][]string{
 	"nomadlike/structs": {
 		"DataNamesMax", "NotifyHoldsMax", "NotifyLinesMax", "NotifyLinesSizeMax", "NotifyMadeMax", "NotifyNamesMax", "NotifyProblemMax", "NotifyRaisedMax", "NotifySettledMax", "NotifySpanMax", "DeviceProcessesMax", "DeviceReasonMax", "HistoryGaugesMax", "MetricsAllocsMax", "NodeFaultsMax", "NoteParamMax", "NoteParamsMax",
-		"WorkdirBranchMax", "CodeAskMax", "CodeForgetMax", "DataExpireMax", "CodePartMax", "NodeRefusalsMax", "OnceMax", "PasswordHashMax", "PastCAsMax", "SecretKeysMax", "ProgressCardsMax", "RankHistoryAllocsMax", "SeenMax", "SeenValueMax", "SourceMax", "UnwellServersMax", "TokenUsesMax",
+		"WorkdirBranchMax", "CodeAskMax", "CodeForgetMax", "DataExpireMax", "CodePartMax", "ImageNamesMax", "NodeRefusalsMax", "OnceMax", "PasswordHashMax", "PastCAsMax", "SecretKeysMax", "ProgressCardsMax", "RankHistoryAllocsMax", "SeenMax", "SeenValueMax", "SourceMax", "UnwellServersMax", "TokenUsesMax",
 	},
 	"nomadlike/state": {
 		"FeaturesMax", "ForecastRevisionsMax", "ForecastsMax", "ForgottenMax", "InventoryMax", "JournalMax", "LedgerHoursMax", "LimitsMax",
 		"NotesMax", "PlanGangsMax",
 		"ReportsMax", "ResealsMax", "VictimsMax", "WaitsMax",
 	},
-	"nomadlike/api":             {"AgentsNamedMax", "AnswerSizeMax", "CodeBytesMax", "CodeChunksMax", "CodeMissingMax", "CodeRequestsMax", "NoteShownMax", "TrendJobsMax", "TrendPointsMax", "UseZoneMax"},
+	"nomadlike/api":             {"AgentsNamedMax", "AnswerSizeMax", "CodeBytesMax", "CodeChunksMax", "CodeMissingMax", "CodeRequestsMax", "ImagesMax", "NoteShownMax", "TrendJobsMax", "TrendPointsMax", "UseZoneMax"},
 	"nomadlike/structs/outlook": {"HelpsMax"},
 	"jobspec":                   {},
 }
