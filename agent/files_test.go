@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"os"
 	"path/filepath"
@@ -89,6 +91,7 @@ job "writer" {
 	if read("outputs/large", 0) != want || read("outputs/large", 999_990) != want[999_990:] || read("outputs/near", 0) != "inside\n" {
 		t.Error("files are not what the job wrote")
 	}
+	digests(t, client, id, want)
 	list, err := client.Files(t.Context(), id, "logs", api.FileFilter{})
 	if err != nil || len(list.Entries) == 0 {
 		t.Fatalf("logs: %+v, %v", list, err)
@@ -122,5 +125,47 @@ job "writer" {
 	}
 	if list, err := client.Files(t.Context(), id, "outputs", api.FileFilter{}); err == nil {
 		t.Errorf("a link instead of the directory shows %+v", list.Entries)
+	}
+}
+
+// digests has the node tell what the bytes of a file are, with them and instead of them.
+func digests(t *testing.T, client *api.Client, id, want string) {
+	t.Helper()
+	sumOf := func(text string) string {
+		sum := sha256.Sum256([]byte(text))
+		return hex.EncodeToString(sum[:])
+	}
+	for _, part := range []struct{ from, count int64 }{{0, 1_000_000}, {10, 7}, {999_990, 10}, {0, 0}} {
+		end := part.from + part.count
+		if part.count == 0 {
+			end = int64(len(want))
+		}
+		found, err := client.FileDigest(t.Context(), id, "outputs/large", api.FileFilter{}, part.from, part.count)
+		if err != nil || found.SHA256 != sumOf(want[part.from:end]) || found.Entry.Size != int64(len(want)) {
+			t.Errorf("digest of %+v: %+v, %v", part, found, err)
+		}
+		if part.count == 0 {
+			continue
+		}
+		body, digest, err := client.OpenFilePart(t.Context(), id, "outputs/large", api.FileFilter{}, part.from, part.count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(body)
+		body.Close()
+		if err != nil || string(data) != want[part.from:end] || digest != sumOf(string(data)) {
+			t.Errorf("part %+v: %d bytes, digest %s, %v", part, len(data), digest, err)
+		}
+	}
+	for _, path := range []string{"outputs/far", "outputs/up/nas", "outputs/../task", "outputs/none"} {
+		if found, err := client.FileDigest(t.Context(), id, path, api.FileFilter{}, 0, 0); structs.CodeOf(err) != structs.CodeNotFound {
+			t.Errorf("%s: %+v, %v", path, found, err)
+		}
+	}
+	if found, err := client.FileDigest(t.Context(), id, "outputs/pipe", api.FileFilter{}, 0, 0); err != nil || found.SHA256 != "" || !found.Entry.Link {
+		t.Errorf("of a pipe: %+v, %v", found, err)
+	}
+	if _, err := client.FileDigest(t.Context(), id, "outputs/large", api.FileFilter{}, 0, structs.FileDigestMax+1); structs.CodeOf(err) != structs.CodeInvalid {
+		t.Errorf("of more than is told: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"nomadlike/internal/filelock"
 	"nomadlike/jobspec"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/parcel"
@@ -122,10 +123,12 @@ func (env *Env) extractPackage(name, dir string, flags *packageFlags, output out
 	if err := enoughRoom(name, above, reader.Head().Bytes); err != nil {
 		return err
 	}
-	beside, err := os.MkdirTemp(above, ".package-")
+	beside := filepath.Join(above, "."+filepath.Base(filepath.Clean(dir))+".package-part")
+	held, err := beginDir(beside)
 	if err != nil {
-		return fmt.Errorf("make a directory in %s: %w", above, err)
+		return err
 	}
+	defer held.Close()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(beside))
@@ -154,6 +157,35 @@ func (env *Env) extractPackage(name, dir string, flags *packageFlags, output out
 		env.printHead(name, reader.Head(), reader.Digest())
 		fmt.Fprintln(env.Stdout, env.text("cli.package.extracted", "dir", safe(dir)))
 	})
+}
+
+// beginDir makes a directory that is empty and this command's alone, as long as it is
+// held open. What a try that was killed has left there is removed.
+func beginDir(name string) (*os.File, error) {
+	take := func() (*os.File, error) {
+		held, err := os.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+		if err != nil {
+			return nil, err
+		}
+		if err = filelock.Take(held, 0); errors.Is(err, unix.EWOULDBLOCK) {
+			err = structs.NewError(structs.CodeConflict, "cli.package.busy", "path", name)
+		}
+		if err != nil {
+			return nil, errors.Join(err, held.Close())
+		}
+		return held, nil
+	}
+	if left, err := take(); err == nil {
+		if err := errors.Join(os.RemoveAll(name), left.Close()); err != nil {
+			return nil, fmt.Errorf("remove %s: %w", name, err)
+		}
+	} else if !os.IsNotExist(err) {
+		return nil, err
+	}
+	if err := os.Mkdir(name, 0o700); err != nil {
+		return nil, fmt.Errorf("make directory %s: %w", name, err)
+	}
+	return take()
 }
 
 // explainDamage names what is wrong with a package before it says that something is.

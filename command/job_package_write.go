@@ -81,12 +81,13 @@ func (env *Env) pack(connection connectionFlags, job string, flags *packageFlags
 			err = errors.Join(err, part.Close(), os.Remove(part.Name()))
 		}
 	}()
-	if p.spool, err = os.MkdirTemp(filepath.Dir(target), ".package-"); err != nil {
-		return fmt.Errorf("make a directory in %s: %w", filepath.Dir(target), err)
+	p.spool = part.Name() + ".d"
+	if err := errors.Join(os.RemoveAll(p.spool), os.Mkdir(p.spool, 0o700)); err != nil { // of a try that was killed
+		return fmt.Errorf("make directory %s: %w", p.spool, err)
 	}
 	defer os.RemoveAll(p.spool)
 	if err := p.gather(); err != nil {
-		return err
+		return p.writeFailed(target, err)
 	}
 	digest, unverified, err := p.write(part, !strings.HasSuffix(target, ".tar"), top)
 	if err != nil {
@@ -182,7 +183,9 @@ func (p *packing) gather() error {
 func (p *packing) gatherFiles() {
 	job := p.detail.Job.Copy()
 	job.Note = "" // it is of the job that there was
-	p.add(packed{Entry: parcel.Entry{Path: parcel.JobName}, data: jobspec.Write(job)})
+	source := jobspec.Write(job)
+	p.env.sayHidden(job, source)
+	p.add(packed{Entry: parcel.Entry{Path: parcel.JobName}, data: source})
 	if job.Source != "" {
 		p.add(packed{Entry: parcel.Entry{Path: parcel.SubmittedName}, data: []byte(job.Source)})
 	}
@@ -222,6 +225,9 @@ func (p *packing) dir(name string) {
 func (p *packing) left(name string, err error) error {
 	if p.env.Context.Err() != nil {
 		return p.env.Context.Err()
+	}
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) { // here, and not there
+		return err
 	}
 	reason := err.Error()
 	var told *structs.Error

@@ -217,6 +217,23 @@ func TestOtherCode(t *testing.T) {
 	}
 }
 
+// TestAnyRatio opens what becomes much larger for those who say so, and believes its head
+// no more than before.
+func TestAnyRatio(t *testing.T) {
+	data := forgedHead(t, func(h *Head) { h.Bytes = 1 << 50 })
+	r, err := Open(bytes.NewReader(data), int64(len(data)), Options{AnyRatio: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = r.Next()
+	}
+	var found *DamagedError
+	if !errors.As(err, &found) || !slices.Equal(found.Problems, []Problem{{HeadName, ProblemEntry}}) {
+		t.Error(err)
+	}
+}
+
 func plain(t testing.TB, header tar.Header) []byte {
 	t.Helper()
 	var out bytes.Buffer
