@@ -98,6 +98,7 @@ func jobRun(set *flag.FlagSet) func(*Env, []string) error {
 		if err := env.sendCode(client, job, code, output.forPrograms()); err != nil {
 			return err
 		}
+		code.close(env) // the job may run for days
 		submitted, err := client.SubmitJob(env.Context, api.JobRequest{Job: job}, *key)
 		if err != nil {
 			return env.explain(err, places)

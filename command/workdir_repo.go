@@ -19,12 +19,14 @@ func (env *Env) fetchRepository(w *structs.Workdir) (*repository.Checkout, error
 	})
 }
 
-// close removes what was fetched.
+// close removes what was fetched, once.
 func (c *code) close(env *Env) {
 	if c == nil || c.fetched == nil {
 		return
 	}
-	if err := c.fetched.Close(); err != nil {
+	err := c.fetched.Close()
+	c.fetched = nil
+	if err != nil {
 		if refused := new(structs.Error); errors.As(err, &refused) {
 			fmt.Fprintln(env.Stderr, env.errorText(*refused))
 		}
@@ -36,15 +38,18 @@ const namesShown = 5
 
 // printFetched says what a commit has that did not come.
 func (env *Env) printFetched(fetched *repository.Checkout) {
-	for id, names := range map[string][]string{"cli.code.submodules": fetched.Empty, "cli.code.pointers": fetched.Pointers} {
-		if len(names) == 0 {
+	for _, one := range []struct {
+		id    string
+		names []string
+	}{{"cli.code.submodules", fetched.Empty}, {"cli.code.pointers", fetched.Pointers}} {
+		if len(one.names) == 0 {
 			continue
 		}
 		shown := make([]string, 0, namesShown)
-		for _, name := range names[:min(len(names), namesShown)] {
+		for _, name := range one.names[:min(len(one.names), namesShown)] {
 			shown = append(shown, safe(name))
 		}
-		fmt.Fprintln(env.Stderr, env.text(id, "count", len(names), "names", strings.Join(shown, ", ")))
+		fmt.Fprintln(env.Stderr, env.text(one.id, "count", len(one.names), "names", strings.Join(shown, ", ")))
 	}
 }
 

@@ -8,6 +8,8 @@ import catalogue from '../src/catalogue.en'
 import rest from '../src/catalogue.en.rest'
 import { setCatalogue } from '../src/i18n'
 import { around } from '../src/pages/job/cause'
+import { cameFrom } from '../src/pages/job/code'
+import { Facts } from '../src/pages/job/facts'
 import { FaultStories } from '../src/pages/job/faults'
 import { busyOf, everyOf, Keys, pastBusyOf, recentOf, speedsOf, trendOf } from '../src/pages/job/keys'
 import { Overview, type Known } from '../src/pages/job/overview'
@@ -20,7 +22,7 @@ import { ForecastCard, movesOf } from '../src/parts/forecast'
 import { againLine, changesOf, sooner } from '../src/parts/help_deed'
 import { rangeOf } from '../src/parts/line_chart'
 import { sparkOf } from '../src/parts/spark'
-import type { Allocation, Attempt, Event, Fault, Help, Job, JobDetail, JobForecast, JobMetrics, MetricSeries, Subjob, When } from '../src/types'
+import type { Allocation, Attempt, Event, Fault, Help, Job, JobDetail, JobForecast, JobMetrics, MetricSeries, Subjob, When, Workdir } from '../src/types'
 import userEvent from './user'
 import { en, zh } from './words'
 
@@ -273,4 +275,30 @@ test('the lines that tell why are those up to the error', () => {
   lines[20] = 'ValueError: no'
   expect(around(lines)).toEqual([13, 23])
   expect(around([])).toEqual([0, 0])
+})
+
+test('the code of a job is among its facts', async () => {
+  const digest = 'sha256:' + '0123456789abcdef'.repeat(4)
+  const detail = (workdir?: Workdir) => ({ job: { id: 'j', name: 'j', project: 'p', user: 'u', nodes: 1, distributed: {}, task: { driver: 'exec' }, workdir } }) as unknown as JobDetail
+  const text = (workdir?: Workdir) => {
+    cleanup()
+    show(<Facts detail={detail(workdir)} />)
+    return screen.queryByText('Code')?.nextElementSibling
+  }
+  expect(text()).toBeUndefined()
+  expect(text({ source: '.' })).toBeUndefined() // not sent yet
+  const repo = text({ source: 'https://git.example/team/train.git', tree: digest, files: 12, bytes: 2048, repo: { ref: 'main', subdir: 'train' }, git: { commit: 'abcdef0123456789abcdef0123456789abcdef01', branch: 'main' } })!
+  expect([...repo.children].map((one) => one.textContent)).toEqual(['https://git.example/team/train.git#main:train', '12 files · 2 KiB', 'tree 0123456789ab', 'git main abcdef012345'])
+  expect(repo.querySelector('[title="' + digest + '"]')).toBeTruthy()
+  expect(repo.querySelector('[title^="abcdef0123456789abcdef"]')).toBeTruthy()
+  const dir = text({ source: '<b>.</b>', tree: digest, files: 1, bytes: 1, git: { commit: 'ab', dirty: true } })!
+  expect([...dir.children].map((one) => one.textContent)).toEqual(['<b>.</b>', '1 file · 1 B', 'tree 0123456789ab', 'git ab', 'with changes that were not committed'])
+  expect([...text({ source: digest, tree: digest })!.children].map((one) => one.textContent)).toEqual(['tree 0123456789ab'])
+  expect(cameFrom({ source: 'https://a/b', repo: {} })).toBe('https://a/b')
+  expect(cameFrom({ source: 'https://a/b', repo: { subdir: 'x' } })).toBe('https://a/b#:x')
+  await i18next.changeLanguage('zh')
+  cleanup()
+  show(<Facts detail={detail({ source: '.', tree: digest, files: 2, bytes: 5, git: { branch: 'main', dirty: true } })} />)
+  expect([...screen.getByText('代码').nextElementSibling!.children].map((one) => one.textContent)).toEqual(['.', '2 个文件 · 5 B', '目录树 0123456789ab', 'git main', '含未提交的修改'])
+  await i18next.changeLanguage('en')
 })

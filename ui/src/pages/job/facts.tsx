@@ -1,6 +1,7 @@
 import { useTranslation } from 'react-i18next'
 import { dateTime, devicesOf, size, spelled } from '../../format'
 import type { JobDetail } from '../../types'
+import { Code } from './code'
 
 export function Facts({ detail }: { detail: JobDetail }) {
   const { t } = useTranslation()
@@ -16,6 +17,7 @@ export function Facts({ detail }: { detail: JobDetail }) {
     [t('job.spec'), specs.map((text, i) => <div key={i}>{text}</div>)],
     [t('jobs.pool'), job.placement?.pool],
     [t('job.driver'), [job.task.driver, job.task.image].filter(Boolean).join(' · ')],
+    [t('code.title'), job.workdir?.tree && <Code key="code" workdir={job.workdir} />],
     [t('job.limit'), job.time_limit && spelled(job.time_limit)],
     [t('jobs.submitted'), dateTime(job.submitted_at, true)],
     [t('jobs.started'), dateTime(detail.started_at, true)],
