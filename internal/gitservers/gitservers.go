@@ -13,6 +13,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -149,12 +150,13 @@ func start(t testing.TB, at string, server *exec.Cmd) {
 	t.Helper()
 	server.Stdout, server.Stderr = t.Output(), t.Output()
 	server.WaitDelay = 5 * time.Second
+	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = server.Process.Kill()
-		_ = server.Wait() // it was killed
+		_ = syscall.Kill(-server.Process.Pid, syscall.SIGKILL) // git starts its server as another program
+		_ = server.Wait()                                      // it was killed
 	})
 	if at != "" {
 		eventually.Within(t, startPatience, "the server listens", func() bool {
