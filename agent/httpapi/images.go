@@ -448,9 +448,18 @@ func (h *submissionHandlers) labelProblems(ctx context.Context, snapshot *state.
 	defer cancel()
 	asker := imageHandlers{core: h.core, calls: h.calls}
 	holdings, _ := asker.askNodes(ctx, nodes, structs.ImagesAsk{Name: name.Completed().String()})
-	var problems []structs.Problem
+	return problemsOf(holdings, job)
+}
+
+// problemsOf is what all nodes that have an image say against a job, in the words of one
+// of them. What came with the credentials of a job says nothing: whoever names it must
+// not learn that it is there. Pure.
+func problemsOf(holdings []holding, job *structs.Job) (problems []structs.Problem) {
 	for _, held := range holdings {
 		for _, image := range held.images {
+			if image.Private {
+				continue
+			}
 			if problems = image.Admit(job, ""); len(problems) == 0 {
 				return nil
 			}

@@ -62,3 +62,32 @@ func TestCatalogueOf(t *testing.T) {
 		t.Errorf("an image that nobody knows is %+v", got)
 	}
 }
+
+// One node whose image has nothing against a job is enough; what came with credentials
+// is not told of.
+func TestProblemsOfLabels(t *testing.T) {
+	job := &structs.Job{Type: structs.JobTypeTraining, Task: structs.Task{Driver: structs.DriverDocker, Image: "lab/x:1"}}
+	on := func(node, scope string, private bool) holding {
+		image := structs.NodeImage{Names: []string{"lab/x:1"}, Private: private}
+		image.Scope = []string{scope}
+		return holding{node: &structs.Node{Name: node}, images: []structs.NodeImage{image}}
+	}
+	for name, c := range map[string]struct {
+		holdings []holding
+		want     string
+	}{
+		"nobody has it":      {nil, ""},
+		"all refuse":         {[]holding{on("n1", "inference", false), on("n2", "development", false)}, "job.image_scope_label n2"},
+		"one takes it":       {[]holding{on("n1", "inference", false), on("n2", "training", false)}, ""},
+		"the first takes it": {[]holding{on("n1", "training", false), on("n2", "inference", false)}, ""},
+		"it is private":      {[]holding{on("n1", "inference", true)}, ""},
+	} {
+		got := ""
+		for _, problem := range problemsOf(c.holdings, job) {
+			got += problem.ID + " " + problem.Params["node"]
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
