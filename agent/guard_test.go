@@ -199,6 +199,12 @@ func changes() map[string]any {
 		"secrets.set":      api.SecretRequest{Value: structs.SecretBytes("a value of some length")},
 		"secrets.delete":   nil,
 
+		"data.put":      api.DataRequest{Description: new(string)},
+		"data.register": api.DataRegisterRequest{Storage: "nas", Source: "there/already"},
+		"data.tag":      api.DataTagRequest{Version: 1, Tag: "stable"},
+		"data.mark":     api.DataMarkRequest{},
+		"data.delete":   nil,
+
 		"service_accounts.put":    api.ServiceAccountRequest{Description: "x"},
 		"service_accounts.state":  api.ServiceAccountStateRequest{Disabled: true},
 		"service_accounts.token":  api.ServiceTokenRequest{},
@@ -277,6 +283,9 @@ func TestRevokedTokenChangesNothing(t *testing.T) {
 	if _, err := w.admin.SetSecret(t.Context(), "wandb", false, []byte("a value of some length")); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := w.admin.RegisterData(t.Context(), api.DataName{Name: "cifar10"}, api.DataRegisterRequest{Storage: "nas", Source: "there"}); err != nil {
+		t.Fatal(err)
+	}
 	for _, route := range api.Routes() {
 		if !route.Mutates() || noEntry[route.Name] != "" {
 			continue
@@ -308,6 +317,8 @@ func TestRevokedTokenChangesNothing(t *testing.T) {
 			id = "mei"
 		case strings.HasPrefix(route.Name, "secrets."):
 			id = "wandb"
+		case strings.HasPrefix(route.Name, "data."):
+			id = "cifar10"
 		case strings.HasPrefix(route.Name, "service_accounts."):
 			id = "ci"
 		case strings.HasPrefix(route.Name, "pools."), strings.HasPrefix(route.Name, "projects."):

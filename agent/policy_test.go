@@ -129,6 +129,12 @@ func (w *world) subjects(t *testing.T, route api.Route) map[string]string {
 			}
 		}
 		return names
+	case api.FromData:
+		w.namedData(t)
+		return map[string]string{
+			"own": "of-ann?of=one", "mate's": "of-ben?of=one", "closed": "closed?of=one", "new": "fresh?of=one",
+			"other project's": "of-eve?of=two", "shared with all": "everybodys?of=two", "other project's new": "fresh?of=two",
+		}
 	case api.FromService:
 		if _, err := w.admin.WithToken(w.tokens["project-admin"]).PutServiceAccount(t.Context(), api.ServiceAccount{Name: "ci"}, api.ServiceAccountRequest{}); err != nil {
 			t.Fatal(err)
@@ -146,6 +152,20 @@ func (w *world) subjects(t *testing.T, route api.Route) map[string]string {
 		return map[string]string{"some": strings.Repeat("0", 32)}
 	}
 	return map[string]string{"": ""}
+}
+
+// namedData makes data that is shared otherwise, anew where a probe removed it.
+func (w *world) namedData(t *testing.T) {
+	t.Helper()
+	storage := "nas"
+	for name, of := range map[string]struct{ token, access string }{
+		"of-ann": {"user", "project"}, "of-ben": {"mate", "project"}, "closed": {"mate", "private"}, "of-eve": {"stranger", "project"}, "everybodys": {"stranger", "cluster"},
+	} {
+		client := w.admin.WithToken(w.tokens[of.token])
+		if _, err := client.PutData(t.Context(), api.DataName{Name: name}, api.DataRequest{Storage: &storage, Access: &of.access}); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // codeOf is code that jobs name which are shared otherwise.
@@ -268,7 +288,7 @@ func TestAuthorisationOfEveryRoute(t *testing.T) {
 	harmful := map[string]bool{ // allowed, they would end what the next rows need
 		"jobs.stop": true, "jobs.pause": true, "jobs.continue": true, "jobs.finish": true, "jobs.delete": true, "nodes.drain": true, "nodes.cordon": true, "nodes.remove": true, "tokens.delete": true,
 		"operator.raft_remove_peer": true, "operator.raft_add_peer": true, "jobs.priority": true,
-		"secrets.set": true, "secrets.delete": true,
+		"secrets.set": true, "secrets.delete": true, "data.delete": true,
 		"service_accounts.put": true, "service_accounts.state": true, "service_accounts.token": true, "service_accounts.revoke": true, "service_accounts.delete": true,
 	}
 	var out strings.Builder

@@ -100,6 +100,7 @@ func verbs() []verb {
 	all = append(all, loginVerbs()...)
 	all = append(all, serviceAccountVerbs()...)
 	all = append(all, secretVerbs()...)
+	all = append(all, dataVerbs()...)
 	all = append(all, notifyVerbs()...)
 	all = append(all, tokenVerbs()...)
 	all = append(all, auditVerbs()...)

@@ -189,7 +189,7 @@ func (h *submissionHandlers) submit(r *front.Request, offer *offered) (*api.JobS
 	}
 	missing, nodes, kept := h.lookForData(r.Context(), job, r.Caller.Principal.ID)
 	if len(missing) > 0 {
-		return nil, structs.InvalidJob(structs.CodeInvalid, dataProblems(job, missing, nodes))
+		return nil, structs.InvalidJob(structs.CodeInvalid, h.dataProblems(job, r.Caller.Principal.ID, missing, nodes))
 	}
 	id, index, err := h.submissions.SubmitJob(r.Context(), r.Guard(), r.Caller.Principal.ID, key, admitted.Admitted)
 	if err != nil {

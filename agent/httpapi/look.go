@@ -8,6 +8,7 @@ import (
 
 	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/rpc"
+	"nomadlike/nomadlike/server"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -29,7 +30,7 @@ func (h *submissionHandlers) lookForData(ctx context.Context, job *structs.Job, 
 	}
 	var nodes []*structs.Node
 	for node := range h.store.Snapshot().Nodes() {
-		if node.Status != structs.NodeReady || node.RPCAddr == "" || feasible.NodeProblem(job, node) != nil {
+		if node.Status != structs.NodeReady || node.RPCAddr == "" || feasible.NodeProblem(job, node) != nil || job.NamesData() && feasible.AgentProblem(job, node) != nil {
 			continue
 		}
 		if len(nodes) == lookNodesMax {
@@ -120,15 +121,20 @@ func (h *submissionHandlers) askForData(ctx context.Context, node *structs.Node,
 	return *seen
 }
 
-// dataProblems is what is missing as problems of the job file.
-func dataProblems(job *structs.Job, missing []structs.DataLack, nodes []string) []structs.Problem {
+// dataProblems is what is missing as problems of the job file, with the name in the
+// catalogue that was probably meant.
+func (h *submissionHandlers) dataProblems(job *structs.Job, user string, missing []structs.DataLack, nodes []string) []structs.Problem {
 	var problems []structs.Problem
 	for _, lack := range missing {
 		path := dataPath(job, lack.Kind, lack.Name)
-		problems = append(problems, structs.Problem{Path: path, ID: "agent.data_missing", HintID: "agent.data_missing.hint", Params: map[string]string{
+		problem := structs.Problem{Path: path, ID: "agent.data_missing", HintID: "agent.data_missing.hint", Params: map[string]string{
 			"path": path, "kind": lack.Kind, "name": lack.Name, "storage": lack.Storage, "place": lack.Path,
 			"cause": lack.Cause.Params["cause"], "nodes": strings.Join(nodes, ", "),
-		}})
+		}}
+		if near := server.NearestData(h.store.Snapshot(), job.Project, user, job.Project, lack.Kind, lack.Name); near != "" {
+			problem.HintID, problem.Params["near"] = "agent.data_missing_near.hint", near
+		}
+		problems = append(problems, problem)
 	}
 	return problems
 }

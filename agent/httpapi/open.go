@@ -120,6 +120,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		login:       login,
 		secrets:     &secretHandlers{core: all, vault: c.Vault, members: c.Members, rotating: make(chan struct{}, 1)},
 		code:        newCodeHandlers(all, c.Code, c.Members),
+		data:        dataHandlers{core: all, members: c.Members, rand: c.Rand},
 		notify:      notifyHandlers{core: all, vault: c.Vault, members: c.Members, tell: c.Tell, rand: c.Rand},
 		tokens:      tokenHandlers{core: all, setup: c.Replica, rand: c.Rand, done: c.Authority.SetupDone, login: login},
 		shares:      shareHandlers{core: all, rand: c.Rand},

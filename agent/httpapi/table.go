@@ -28,6 +28,7 @@ type endpoints struct {
 	login       *loginHandlers
 	secrets     *secretHandlers
 	code        *codeHandlers
+	data        dataHandlers
 	notify      notifyHandlers
 	tokens      tokenHandlers
 	shares      shareHandlers
@@ -51,7 +52,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	leader := t.Through(onLeader)
 	jobs, allocs, nodes := front.About(t, e.find.job()), front.About(t, e.find.allocation()), front.About(t, e.find.node())
 	secrets, services := front.About(t, e.find.secret()), front.About(t, e.find.service())
-	code := front.About(t, e.find.code())
+	code, data := front.About(t, e.find.code()), front.About(t, e.find.data())
 	tokens, caller, users := front.About(t, e.find.token()), front.About(t, e.find.caller()), front.About(t, e.find.user())
 	front.Read(t, api.JobsList, e.jobs.list)
 	front.WriteOf(jobs, api.JobsShare, e.shares.job)
@@ -135,6 +136,13 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.ReadOf(code, api.CodeCommit, e.code.commit)
 	front.StreamOf(code, api.CodeManifest, e.code.manifest)
 	front.StreamOf(code, api.CodeChunk, e.code.chunk)
+	front.Read(t, api.DataListed, e.data.list)
+	front.ReadOf(data, api.DataRead, e.data.read)
+	front.WriteOf(data, api.DataPut, e.data.put)
+	front.WriteOf(data, api.DataRegister, e.data.register)
+	front.WriteOf(data, api.DataTag, e.data.tag)
+	front.WriteOf(data, api.DataMark, e.data.mark)
+	front.ReadOf(data, api.DataDelete, e.data.delete)
 	front.ReadOf(caller, api.NotifyRead, e.notify.read)
 	front.WriteOf(caller, api.NotifyPut, e.notify.put)
 	front.WriteOf(caller, api.NotifyChannelPut, e.notify.putChannel)

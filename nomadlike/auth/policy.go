@@ -116,7 +116,7 @@ var rules = [...]rule{
 	{ObjectData, VerbList, no, listed, listed, listed, every, every, no, no, no, no, no},
 	{ObjectData, VerbRead, no, sharer, sharer, proj, no, every, self, no, self, no, no},
 	{ObjectData, VerbWrite, no, no, sharew, proj, no, every, no, no, no, no, no},
-	{ObjectData, VerbDelete, no, no, sharew, proj, no, every, no, no, no, no, no},
+	{ObjectData, VerbDelete, no, no, own, proj, no, every, no, no, no, no, no}, // and who else may use it
 
 	{ObjectSecret, VerbList, no, no, listed, listed, no, every, no, no, no, no, no},
 	{ObjectSecret, VerbRead, no, no, sharer, proj, no, every, no, no, no, no, no}, // its name, never its value
@@ -206,13 +206,14 @@ func Allowed(p Principal, verb Verb, object Object) Decision {
 	}
 	granted := found.grantFor(p)
 	relation := relate(p, object)
-	if granted&relation != 0 {
+	everybody := object.Everybody && p.Kind == KindUser
+	if granted&relation != 0 || everybody && verb == VerbRead && granted != no {
 		return Decision{Allow: true}
 	}
 	if p.Kind == KindAnonymous {
 		return Decision{Reason: ReasonLogin}
 	}
-	return Decision{Hide: hides(p, relation, object), Reason: reasonFor(p, granted, relation)}
+	return Decision{Hide: hides(p, relation, object) && !everybody, Reason: reasonFor(p, granted, relation)}
 }
 
 // programMay reports whether a service account may do something at all: what makes

@@ -357,3 +357,34 @@ func BenchmarkAllowed(b *testing.B) {
 		}
 	}
 }
+
+// What everybody may read is read from other projects, and changed from none of them,
+// whatever the role there; where sharing is off it is read as well.
+func TestEverybodyOnlyReads(t *testing.T) {
+	object := Object{Kind: ObjectData, ID: "words", Project: "speech", Owner: "mei", Access: AccessReadWrite, Everybody: true}
+	for _, role := range []UserRole{RoleViewer, RoleUser, RoleProjectAdmin} {
+		elsewhere := Principal{Kind: KindUser, ID: "mei", Role: role, Project: "vision"}
+		if !Allowed(elsewhere, VerbRead, object).Allow {
+			t.Errorf("a %s of another project cannot read it", role)
+		}
+		for _, verb := range []Verb{VerbWrite, VerbDelete} {
+			if decision := Allowed(elsewhere, verb, object); decision.Allow || decision.Hide {
+				t.Errorf("a %s of another project: %s %+v", role, verb, decision)
+			}
+		}
+		hidden := object
+		hidden.Everybody = false
+		if decision := Allowed(elsewhere, VerbRead, hidden); decision.Allow || !decision.Hide {
+			t.Errorf("a %s of another project reads what is not everybody's", role)
+		}
+	}
+	unshared := Principal{Kind: KindUser, ID: "li", Role: RoleUser, Project: "speech", Unshared: true}
+	if !Allowed(unshared, VerbRead, object).Allow || Allowed(unshared, VerbWrite, object).Allow {
+		t.Error("where sharing is off")
+	}
+	for _, other := range []Principal{{}, {Kind: KindUser, ID: "ops", Role: RoleOperator}, {Kind: KindGuest, ID: "j", Project: "speech"}, {Kind: KindNode, ID: "n"}} {
+		if Allowed(other, VerbRead, object).Allow {
+			t.Errorf("%+v reads it", other)
+		}
+	}
+}

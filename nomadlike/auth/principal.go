@@ -129,8 +129,11 @@ type Object struct {
 	Project string // of kinds inside a project
 	Owner   string // user who made it; for a token, whom it speaks for
 	Access  Access // for others of the project
-	Node    string // node that it is, or runs on
-	Attempt uint64 // for VerbPublish: the current attempt
+	// Everybody reads it, wherever they act and whatever is shared there: data that is
+	// published, or that another project lets be used.
+	Everybody bool
+	Node      string // node that it is, or runs on
+	Attempt   uint64 // for VerbPublish: the current attempt
 }
 
 // Decision is the answer of Allowed.

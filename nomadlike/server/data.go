@@ -17,6 +17,9 @@ import (
 // defaults are what was chosen for the job: of a job that says nothing of who else may
 // see it, and uses what is private, nobody may.
 func fixData(snapshot *state.Snapshot, job *structs.Job, defaults []structs.Default) (problems []structs.Problem) {
+	for i := range job.Volumes { // no volume is named data: it would be that of whomever the request says
+		job.Volumes[i].Object = nil
+	}
 	for _, of := range []struct {
 		kind string
 		refs []structs.DataRef

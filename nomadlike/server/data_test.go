@@ -124,6 +124,14 @@ func TestNamesOfDataInJobs(t *testing.T) {
 	}
 }
 
+// No request brings a volume to where another project or user has theirs.
+func TestVolumesAreNobodyElses(t *testing.T) {
+	job := &structs.Job{Project: "vision", User: "li", Volumes: []structs.DataRef{{Name: "scratch", Object: &structs.DataPick{Project: "speech", Owner: "mei"}}}}
+	if problems := fixData(catalogue(t).store.Snapshot(), job, nil); len(problems) != 0 || job.Volumes[0].Object != nil {
+		t.Errorf("%v, %+v", problems, job.Volumes[0].Object)
+	}
+}
+
 // A job that says nothing of others keeps what is private to itself, and says so.
 func TestPrivateDataNarrowsJobs(t *testing.T) {
 	s := catalogue(t)

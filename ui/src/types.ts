@@ -501,12 +501,67 @@ export interface Control {
   seq: number
 }
 
+export interface DataChanged {
+  index: number
+  version?: number
+}
+
+export interface DataDetail {
+  all_bytes: number
+  bytes: number
+  favourite: boolean
+  favourites: number
+  files: number
+  jobs?: DataJob[]
+  newest?: number
+  object: DataObject
+  verbs: string[] | null
+}
+
+export interface DataJob {
+  id: string
+  name: string
+  project: string
+  user: string
+  version: number
+}
+
 export interface DataLack {
   cause: Reason
   kind: string
   name: string
   path: string
   storage: string
+}
+
+export interface DataList {
+  objects: DataDetail[] | null
+  quota: number
+  used: number
+}
+
+export interface DataMarkRequest {
+  off?: boolean
+}
+
+export interface DataObject {
+  access: string
+  changed_at?: string
+  changed_by?: string
+  description?: string
+  favourites?: string[]
+  kind: string
+  labels?: Record<string, string>
+  made_at?: string
+  made_by?: string
+  modify_index?: number
+  name: string
+  next: number
+  owner?: string
+  project: string
+  published?: boolean
+  storage: string
+  versions?: DataVersion[]
 }
 
 export interface DataPick {
@@ -530,6 +585,44 @@ export interface DataRef {
   storage?: string
   tag?: string
   version?: number
+}
+
+export interface DataRegisterRequest {
+  access?: string
+  description?: string
+  source: string
+  storage: string
+  tag?: string
+}
+
+export interface DataRequest {
+  access?: string
+  description?: string
+  labels?: Record<string, string>
+  owner?: string
+  published?: boolean
+  storage?: string
+}
+
+export interface DataTagRequest {
+  tag: string
+  version: number
+}
+
+export interface DataVersion {
+  attempt?: number
+  bytes?: number
+  digest?: string
+  expires_at?: string
+  files?: number
+  job_id?: string
+  made_at?: string
+  made_by?: string
+  number: number
+  source?: string
+  state: string
+  tag?: string
+  upload_id?: string
 }
 
 export interface DayUse {
