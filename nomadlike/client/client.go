@@ -24,6 +24,7 @@ import (
 	"nomadlike/nomadlike/client/layout"
 	"nomadlike/nomadlike/client/loop"
 	"nomadlike/nomadlike/client/machine"
+	"nomadlike/nomadlike/client/objects"
 	"nomadlike/nomadlike/client/prepare"
 	"nomadlike/nomadlike/client/room"
 	"nomadlike/nomadlike/client/run"
@@ -86,6 +87,7 @@ type parts struct {
 	devices    *devices.Devices
 	usage      *usage.Usage
 	preparer   *prepare.Preparer
+	objects    *objects.Store
 	watch      *watch.Watch
 	holds      *hold.Holds
 	secrets    *secrets.Keeper
@@ -194,6 +196,7 @@ func (c *Client) furnish(node structs.Node) {
 		SysRoot: config.SysRoot, Events: c.inbox, Notes: notes, Node: c.node, Disks: c.disks, Rooms: c.bounds, Guard: c.guard,
 		Environment: looks, Hooks: scripts, Secrets: c.secrets, Devices: c.devices, Holds: c.holds, Shells: c.service, Now: config.Now, Log: c.log,
 	})
+	c.objects = objects.New(objects.Config{NodeID: c.identity.NodeID, Storages: config.Storages, Now: config.Now, Log: c.log})
 	places := &watch.Places{Storages: config.Storages, Owners: owners}
 	c.usage = usage.Open(usage.Config{
 		Layout: c.files, Drivers: config.Drivers, Devices: c.devices, Disks: c.disks, Inbox: c.inbox, Places: places,
@@ -338,6 +341,7 @@ func (c *Client) Server() string { return c.session.Server() }
 
 // Close releases a Client that was never run.
 func (c *Client) Close() error {
+	c.objects.Close()
 	c.data.Close()
 	return c.store.Close()
 }

@@ -51,6 +51,10 @@ func (c *Client) Register(s *rpc.Server) {
 		func(ctx context.Context, _ rpc.Peer, ask *structs.DataLook) (*structs.DataSeen, error) {
 			return c.preparer.LookForData(ctx, ask)
 		})
+	rpc.Unary(s, structs.MethodNodeData, rpc.FromServers,
+		func(ctx context.Context, _ rpc.Peer, ask *structs.DataAsk) (*structs.DataReply, error) {
+			return c.objects.Answer(ctx, ask)
+		})
 	rpc.Unary(s, structs.MethodNodeRankHistory, rpc.FromServers,
 		func(_ context.Context, _ rpc.Peer, request *structs.RankHistoryRequest) (*structs.NodeRankHistory, error) {
 			return c.usage.RankHistory(request)

@@ -20,6 +20,7 @@ package structs
 //	Node.Treat       server -> client: DeviceTreat / DeviceTreated
 //	Alloc.Commit     server -> client: CommitOrder / Committed
 //	Node.Look        server -> client: DataLook / DataSeen
+//	Node.Data        server -> client: DataAsk / DataReply
 //	Node.Images      server -> client: ImagesAsk / NodeImages
 //	Node.Image       server -> client: ImageOrder / ImageWork
 //	Server.Audit     server -> server: AuditAsk / AuditTail
@@ -49,6 +50,7 @@ const (
 	MethodNodeLook        = "Node.Look"
 	MethodNodeImages      = "Node.Images"
 	MethodNodeImage       = "Node.Image"
+	MethodNodeData        = "Node.Data" // bytes of named data on a storage of the node
 	MethodAllocCommit     = "Alloc.Commit"
 	MethodServerAudit     = "Server.Audit"      // audit records that the other one lacks
 	MethodServerAuditLook = "Server.AuditCheck" // are the records on its disk whole

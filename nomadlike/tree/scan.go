@@ -18,7 +18,7 @@ import (
 
 // Options say how a directory is scanned. The zero value is what most want.
 type Options struct {
-	BytesMax int64 // of all files together; 0: BytesMaxDefault
+	BytesMax int64 // of all files together; 0: BytesMaxDefault, and no bound with Data
 	// Committed: what lies there was taken from a commit, so that files of git's that say
 	// what is not to be committed say nothing.
 	Committed bool
@@ -26,6 +26,9 @@ type Options struct {
 	// first of them is read: whoever made the directory with names and sizes alone writes
 	// the bytes then, and leaves sizes and times as they were.
 	Fill func(files []string) error
+	// Data is no code: nothing stays behind but what an OwnIgnore in the directory says,
+	// any number of bytes travel, and the manifest is Settled.
+	Data bool
 	// Progress is told from time to time how many bytes have been read, of how many.
 	Progress func(read, all int64)
 }
@@ -50,8 +53,11 @@ func Scan(ctx context.Context, dir string, options Options) (Manifest, []LeftOut
 	}
 	defer root.Close()
 	w := &walker{ctx: ctx, root: root}
-	judged := judgement{leavings: leavingRules(), noGit: true}
-	if !options.Committed {
+	judged := judgement{noGit: true}
+	if !options.Data {
+		judged.leavings = leavingRules()
+	}
+	if !options.Committed && !options.Data {
 		if judged, w.base, err = outerRules(dir); err != nil {
 			return Manifest{}, nil, err
 		}
@@ -65,7 +71,7 @@ func Scan(ctx context.Context, dir string, options Options) (Manifest, []LeftOut
 	if most == 0 {
 		most = BytesMaxDefault
 	}
-	if all := w.size(); all > most {
+	if all := w.size(); all > most && !(options.Data && options.BytesMax == 0) {
 		return Manifest{}, w.left, &TooLargeError{Bytes: all, Max: most, Largest: largest(w.found, LargestShown)}
 	}
 	if options.Fill != nil {
@@ -74,6 +80,9 @@ func Scan(ctx context.Context, dir string, options Options) (Manifest, []LeftOut
 		}
 	}
 	m, err := w.read(options.Progress)
+	if options.Data {
+		m = m.Settled()
+	}
 	return m, w.left, err
 }
 
@@ -282,21 +291,22 @@ func (w *walker) read(progress func(read, all int64)) (Manifest, error) {
 		if m.Entries[i].Kind != KindFile {
 			continue
 		}
-		chunks, err := w.chunksOf(&w.found[i], cut)
+		chunks, err := w.chunksOf(&w.found[i], cut, func(read int64) {
+			if progress != nil {
+				progress(done+read, all)
+			}
+		})
 		if err != nil {
 			return Manifest{}, err
 		}
 		m.Entries[i].Chunks = chunks
 		done += w.found[i].info.Size()
-		if progress != nil {
-			progress(done, all)
-		}
 	}
 	return m, m.Check()
 }
 
-// chunksOf reads one file, which must stay as it was found.
-func (w *walker) chunksOf(f *found, cut *cutter) (chunks []Chunk, err error) {
+// chunksOf reads one file, which must stay as it was found. It tells how far it is.
+func (w *walker) chunksOf(f *found, cut *cutter, told func(read int64)) (chunks []Chunk, err error) {
 	name := f.entry.Path
 	file, err := w.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -323,6 +333,7 @@ func (w *walker) chunksOf(f *found, cut *cutter) (chunks []Chunk, err error) {
 	err = cut.each(io.LimitReader(file, f.info.Size()+1), f.info.Size(), func(data []byte) error {
 		size += int64(len(data))
 		chunks = append(chunks, Chunk{Digest: DigestOf(data), Size: int64(len(data))})
+		told(size)
 		return w.ctx.Err()
 	})
 	if w.ctx.Err() != nil {

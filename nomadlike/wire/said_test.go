@@ -38,6 +38,7 @@ var said = map[string][]reflect.Type{
 	structs.MethodNodeRankHistory: both[structs.RankHistoryRequest, structs.NodeRankHistory](),
 	structs.MethodNodeTreat:       both[structs.DeviceTreat, structs.DeviceTreated](),
 	structs.MethodNodeLook:        both[structs.DataLook, structs.DataSeen](),
+	structs.MethodNodeData:        both[structs.DataAsk, structs.DataReply](),
 	structs.MethodNodeImages:      both[structs.ImagesAsk, structs.NodeImages](),
 	structs.MethodNodeImage:       both[structs.ImageOrder, structs.ImageWork](),
 	structs.MethodAllocCommit:     both[structs.CommitOrder, structs.Committed](),

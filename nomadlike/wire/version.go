@@ -51,7 +51,8 @@ package wire
 //	40  2026-11-27  how much code travels with a job is its project's to say: Project.CodeMax; none of a project that was deleted: ProjectDelete.EndsCode, CodePut.Since, ProjectUsage.CodeSince
 //	41  2026-11-27  nodes tell digests of what jobs wrote: FileRequest.Digest, FileChunk.SHA256
 //	42  2026-11-27  images of nodes: commands 71 and 72, Node.Images, Node.Image, what is declared of images in stored states
-const ProtocolVersion = 42
+//	43  2026-11-27  the bytes of named data: Node.Data
+const ProtocolVersion = 43
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -82,6 +83,7 @@ const (
 	ProtocolProviders    = 28 // CommandSignIn, CommandUserIdentity, User.Identities, Project.Granted, Token.Provider
 	ProtocolSettings     = 31 // CommandSettingsPut, RestSettings, Project.NoSharing, Pool.CeilingsBy
 	ProtocolCode         = 35 // Job.Workdir, CommandCodePut, CommandCodeForget, Server.Code, Server.TakeCode
+	ProtocolDataBytes    = 43 // Node.Data
 	ProtocolData         = 39 // CommandDataPut to CommandDataMark, RestData, DataRef.Project, DataRef.Tag, DataRef.Object, Project.DataQuota
 	ProtocolCodeSince    = 40 // ProjectDelete.EndsCode
 	ProtocolHolds        = 36 // NotifyMark.Holds, structs.NotifyQuota in NotifySet
