@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"nomadlike/agent/httpapi/front"
@@ -32,18 +31,7 @@ type codeHandlers struct {
 	*core
 	code    Code
 	members Membership
-	slots   chan struct{} // of all callers
-
-	mu struct {
-		sync.Mutex
-		callers map[string]*codeCaller // by token
-	}
-}
-
-// codeCaller is who has bodies taken now, or waits for it.
-type codeCaller struct {
-	slots   chan struct{}
-	waiting int
+	bodies  *turns
 }
 
 // Code is what the doors of code need of a server.
@@ -63,48 +51,7 @@ type Code interface {
 }
 
 func newCodeHandlers(all *core, code Code, members Membership) *codeHandlers {
-	h := &codeHandlers{core: all, code: code, members: members, slots: make(chan struct{}, codeBodiesMax)}
-	h.mu.callers = make(map[string]*codeCaller)
-	return h
-}
-
-// turn waits until the body of a caller may be taken into memory; the function that
-// it returns makes room for the next one.
-func (h *codeHandlers) turn(r *front.Request) (func(), error) {
-	key := r.Caller.Token.ID
-	h.mu.Lock()
-	caller := h.mu.callers[key]
-	if caller == nil {
-		caller = &codeCaller{slots: make(chan struct{}, api.CodeRequestsMax)}
-		h.mu.callers[key] = caller
-	}
-	caller.waiting++
-	h.mu.Unlock()
-	leave := func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if caller.waiting--; caller.waiting == 0 {
-			delete(h.mu.callers, key)
-		}
-	}
-	select {
-	case caller.slots <- struct{}{}:
-	case <-r.Context().Done():
-		leave()
-		return nil, r.Context().Err()
-	}
-	select {
-	case h.slots <- struct{}{}:
-	case <-r.Context().Done():
-		<-caller.slots
-		leave()
-		return nil, r.Context().Err()
-	}
-	return func() {
-		<-h.slots
-		<-caller.slots
-		leave()
-	}, nil
+	return &codeHandlers{core: all, code: code, members: members, bodies: newTurns(codeBodiesMax, api.CodeRequestsMax)}
 }
 
 // takes refuses code while an agent would start jobs without it.
@@ -146,7 +93,7 @@ func (h *codeHandlers) chunks(r *front.Request, _ *structs.CodeTree) (*api.CodeK
 	if err := h.takes(); err != nil {
 		return nil, err
 	}
-	done, err := h.turn(r)
+	done, err := h.bodies.turn(r)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +119,7 @@ func (h *codeHandlers) commit(r *front.Request, _ *structs.CodeTree) (*api.CodeM
 	if err := h.takes(); err != nil {
 		return nil, err
 	}
-	done, err := h.turn(r)
+	done, err := h.bodies.turn(r)
 	if err != nil {
 		return nil, err
 	}

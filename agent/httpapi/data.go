@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -21,6 +22,8 @@ type dataHandlers struct {
 	*core
 	members Membership
 	rand    io.Reader
+	// removed has the bytes of versions removed: of one, or of all where it is 0.
+	removed func(ctx context.Context, object *structs.DataObject, version int)
 }
 
 // takes refuses what agents of before would not know.
@@ -263,6 +266,9 @@ func (h *dataHandlers) delete(r *front.Request, known *structs.DataObject) (*api
 		return nil, q.Err
 	}
 	index, err := h.propose(r, structs.CommandDataDrop, structs.DataDrop{ID: known.Ref(), Number: version})
+	if err == nil {
+		h.removed(r.Context(), known, version)
+	}
 	return h.done(r, index, version, err)
 }
 

@@ -97,7 +97,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 	usage := usageHandlers{core: all, calls: calls, survey: asked}
 	login := newLoginHandlers(all, c)
 	images := &imageHandlers{core: all, calls: calls, open: c.Images}
-	return &endpoints{
+	made := &endpoints{
 		find:        finders{all},
 		jobs:        jobHandlers{core: all, usage: &usage},
 		submissions: submissions,
@@ -135,4 +135,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		self:        c.Self,
 		health:      c.Health,
 	}
+	made.dataBytes = &dataBytes{dataHandlers: &made.data, calls: calls, bodies: newTurns(dataBodiesMax, api.DataUploadsMax)}
+	made.data.removed = made.dataBytes.drop
+	return made
 }

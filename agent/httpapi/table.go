@@ -29,6 +29,7 @@ type endpoints struct {
 	secrets     *secretHandlers
 	code        *codeHandlers
 	data        dataHandlers
+	dataBytes   *dataBytes
 	notify      notifyHandlers
 	tokens      tokenHandlers
 	shares      shareHandlers
@@ -143,6 +144,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.WriteOf(data, api.DataTag, e.data.tag)
 	front.WriteOf(data, api.DataMark, e.data.mark)
 	front.ReadOf(data, api.DataDelete, e.data.delete)
+	e.dataBytes.table(data)
 	front.ReadOf(caller, api.NotifyRead, e.notify.read)
 	front.WriteOf(caller, api.NotifyPut, e.notify.put)
 	front.WriteOf(caller, api.NotifyChannelPut, e.notify.putChannel)

@@ -506,6 +506,10 @@ export interface DataChanged {
   version?: number
 }
 
+export interface DataChunksRequest {
+  chunks: CodePartRef[] | null
+}
+
 export interface DataDetail {
   all_bytes: number
   bytes: number
@@ -518,12 +522,25 @@ export interface DataDetail {
   verbs: string[] | null
 }
 
+export interface DataFinished {
+  all: number
+  bytes: number
+  done: boolean
+  files: number
+  index?: number
+  version: number
+}
+
 export interface DataJob {
   id: string
   name: string
   project: string
   user: string
   version: number
+}
+
+export interface DataKept {
+  chunks: number
 }
 
 export interface DataLack {
@@ -542,6 +559,14 @@ export interface DataList {
 
 export interface DataMarkRequest {
   off?: boolean
+}
+
+export interface DataMissing {
+  missing: number[] | null
+}
+
+export interface DataMissingRequest {
+  chunks: CodePartRef[] | null
 }
 
 export interface DataObject {
@@ -609,6 +634,35 @@ export interface DataTagRequest {
   version: number
 }
 
+export interface DataUpload {
+  begun: boolean
+  index: number
+  known: boolean
+  storage: string
+  upload?: string
+  version: number
+}
+
+export interface DataUploadRequest {
+  access?: string
+  bytes: number
+  description?: string
+  digest: string
+  files: number
+  storage?: string
+  tag?: string
+}
+
+export interface DataVerified {
+  all: number
+  bytes: number
+  done: boolean
+  files: number
+  version: number
+  wrong: DataWrong[] | null
+  wrongs: number
+}
+
 export interface DataVersion {
   attempt?: number
   bytes?: number
@@ -623,6 +677,11 @@ export interface DataVersion {
   state: string
   tag?: string
   upload_id?: string
+}
+
+export interface DataWrong {
+  path: string
+  what: string
 }
 
 export interface DayUse {

@@ -17,15 +17,15 @@ import (
 // other or on what one step of a server takes.
 var between = map[string][]string{
 	"nomadlike/structs": {
-		"DataNamesMax", "NotifyHoldsMax", "NotifyLinesMax", "NotifyLinesSizeMax", "NotifyMadeMax", "NotifyNamesMax", "NotifyProblemMax", "NotifyRaisedMax", "NotifySettledMax", "NotifySpanMax", "DeviceProcessesMax", "DeviceReasonMax", "HistoryGaugesMax", "MetricsAllocsMax", "NodeFaultsMax", "NoteParamMax", "NoteParamsMax",
-		"WorkdirBranchMax", "CodeAskMax", "CodeForgetMax", "DataExpireMax", "CodePartMax", "ImageNamesMax", "NodeRefusalsMax", "OnceMax", "PasswordHashMax", "PastCAsMax", "SecretKeysMax", "ProgressCardsMax", "RankHistoryAllocsMax", "SeenMax", "SeenValueMax", "SourceMax", "UnwellServersMax", "TokenUsesMax",
+		"DataNamesMax", "DataWrongMax", "NotifyHoldsMax", "NotifyLinesMax", "NotifyLinesSizeMax", "NotifyMadeMax", "NotifyNamesMax", "NotifyProblemMax", "NotifyRaisedMax", "NotifySettledMax", "NotifySpanMax", "DeviceProcessesMax", "DeviceReasonMax", "HistoryGaugesMax", "MetricsAllocsMax", "NodeFaultsMax", "NoteParamMax", "NoteParamsMax",
+		"WorkdirBranchMax", "CodeAskMax", "CodeForgetMax", "DataExpireMax", "CodePartMax", "DataAskBytesMax", "DataAskChunksMax", "ImageNamesMax", "NodeRefusalsMax", "OnceMax", "PasswordHashMax", "PastCAsMax", "SecretKeysMax", "ProgressCardsMax", "RankHistoryAllocsMax", "SeenMax", "SeenValueMax", "SourceMax", "UnwellServersMax", "TokenUsesMax",
 	},
 	"nomadlike/state": {
 		"FeaturesMax", "ForecastRevisionsMax", "ForecastsMax", "ForgottenMax", "InventoryMax", "JournalMax", "LedgerHoursMax", "LimitsMax",
 		"NotesMax", "PlanGangsMax",
 		"ReportsMax", "ResealsMax", "VictimsMax", "WaitsMax",
 	},
-	"nomadlike/api":             {"AgentsNamedMax", "AnswerSizeMax", "CodeBytesMax", "CodeChunksMax", "CodeMissingMax", "CodeRequestsMax", "ImagesMax", "NoteShownMax", "TrendJobsMax", "TrendPointsMax", "UseZoneMax"},
+	"nomadlike/api":             {"AgentsNamedMax", "AnswerSizeMax", "CodeBytesMax", "CodeChunksMax", "CodeMissingMax", "CodeRequestsMax", "DataUploadsMax", "ImagesMax", "NoteShownMax", "TrendJobsMax", "TrendPointsMax", "UseZoneMax"},
 	"nomadlike/structs/outlook": {"HelpsMax"},
 	"jobspec":                   {},
 }

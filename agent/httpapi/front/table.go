@@ -168,6 +168,14 @@ func StreamOf[Found, Response any](s Section[Found], e api.Endpoint[api.None, Re
 	})
 }
 
+// AnswerOf is WriteOf with a handler that writes the answer by itself.
+func AnswerOf[Found, Body, Response any](s Section[Found], e api.Endpoint[Body, Response], handle func(*Request, Found, *Body) error) {
+	s.add(e.Route(), func(found *Found) call {
+		body := new(Body)
+		return call{into: body, handle: func(r *Request) error { return handle(r, *found, body) }}
+	})
+}
+
 // add takes an endpoint in. open is given where the object is, once it is found.
 func (s Section[Found]) add(route api.Route, open func(*Found) call) {
 	s.table.add(route, func() call {

@@ -347,7 +347,7 @@ func ours(info os.FileInfo) bool {
 // links is how many names a file has.
 func links(info os.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && info.Mode().IsRegular() {
-		return uint64(stat.Nlink)
+		return uint64(stat.Nlink) //nolint:unconvert // of fewer bits on some machines
 	}
 	return 1
 }
