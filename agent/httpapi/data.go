@@ -125,7 +125,7 @@ func (h *dataHandlers) put(r *front.Request, known *structs.DataObject, body *ap
 	next := known.Copy()
 	made := known.Next == 0
 	if made {
-		next.Owner, next.Access = r.Caller.Principal.ID, structs.DataProject
+		next.Owner, next.Home, next.Access = r.Caller.Principal.ID, r.Caller.Principal.ID, structs.DataProject
 		if body.Storage == nil || *body.Storage == "" {
 			return nil, structs.NewError(structs.CodeInvalid, "agent.data_storage_missing", "name", known.Name)
 		}

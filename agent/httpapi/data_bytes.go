@@ -179,7 +179,7 @@ func (h *dataBytes) sending(r *front.Request, object *structs.DataObject) (*send
 // placeOf says where a version lies, and beside which earlier one.
 func placeOf(object *structs.DataObject, number int, digest string) structs.DataPlace {
 	place := structs.DataPlace{
-		Project: object.Project, Owner: object.Owner, Kind: object.Kind, Name: object.Name, Storage: object.Storage, Version: number, Digest: digest,
+		Project: object.Project, Owner: object.Home, Kind: object.Kind, Name: object.Name, Storage: object.Storage, Version: number, Digest: digest,
 	}
 	for i := range object.Versions {
 		if v := &object.Versions[i]; v.State == structs.DataReady && v.Number < number {

@@ -82,7 +82,7 @@ func (f *dataFixer) fix() *structs.Problem {
 	f.ref.Version, f.ref.Storage, f.ref.Tag = version.Number, object.Storage, ""
 	f.ref.ReadOnly = f.ref.ReadOnly || version.State == structs.DataReady
 	f.ref.Object = &structs.DataPick{
-		Project: object.Project, Owner: object.Owner, Digest: version.Digest, Source: version.Source, Asked: asked,
+		Project: object.Project, Owner: object.Home, Digest: version.Digest, Source: version.Source, Asked: asked,
 	}
 	return nil
 }

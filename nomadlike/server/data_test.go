@@ -43,7 +43,7 @@ func catalogue(t *testing.T) *scripted {
 // the request says of it is not believed, and what may not be used is not there.
 func TestNamesOfDataInJobs(t *testing.T) {
 	s := catalogue(t)
-	s.apply(structs.CommandDataPut, &structs.DataPut{Object: structs.DataObject{Project: "speech", Kind: "model", Name: "bert", Owner: "mei", Access: "private", Storage: "nas", Published: true}})
+	s.apply(structs.CommandDataPut, &structs.DataPut{Object: structs.DataObject{Project: "speech", Kind: "model", Name: "bert", Owner: "zhou", Access: "private", Storage: "nas", Published: true}}) // handed over: its bytes stay where mei has them
 	s.apply(structs.CommandDataMark, &structs.DataMark{ID: structs.DataID{Project: "speech", Kind: "dataset", Name: "words"}, User: "li"})
 	s.apply(structs.CommandDataMark, &structs.DataMark{ID: structs.DataID{Project: "speech", Kind: "dataset", Name: "talks"}, User: "li"})
 	for name, test := range map[string]struct {

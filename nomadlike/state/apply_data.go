@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 
 	"nomadlike/nomadlike/structs"
@@ -72,6 +73,7 @@ func (tx *txn) makeData(of *structs.DataObject) (*structs.DataObject, *structs.E
 	}
 	object := of.Copy()
 	object.Favourites, object.Versions, object.Next = nil, nil, 1
+	object.Home = cmp.Or(object.Home, object.Owner)
 	object.MadeAt, object.MadeBy, object.ChangedAt, object.ChangedBy = tx.now, tx.by, 0, ""
 	return object, nil
 }

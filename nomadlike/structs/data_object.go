@@ -55,8 +55,11 @@ type DataObject struct {
 	Kind    string `json:"kind"` // one of DataKinds
 	Name    string `json:"name"`
 	Owner   string `json:"owner,omitempty"` // a user
-	Storage string `json:"storage"`         // that all its versions lie in
-	Access  string `json:"access"`          // DataPrivate | DataProject | DataCluster
+	// Home is the user in whose directory its versions lie, of a storage that has one for
+	// each: who made it. It stays when the owner changes, for the bytes do.
+	Home    string `json:"home,omitempty" since:"44"`
+	Storage string `json:"storage"` // that all its versions lie in
+	Access  string `json:"access"`  // DataPrivate | DataProject | DataCluster
 
 	// Published by administrators of the cluster: jobs of every project find it with
 	// from = "pretrained".
@@ -231,7 +234,7 @@ func (o *DataObject) Problem() string {
 		return "storage"
 	case o.Access != DataPrivate && o.Access != DataProject && o.Access != DataCluster:
 		return "access"
-	case len(o.Owner) > WordMax:
+	case len(o.Owner) > WordMax || len(o.Home) > WordMax:
 		return "owner"
 	case len(o.Description) > DescriptionMax || !utf8.ValidString(o.Description):
 		return "description"

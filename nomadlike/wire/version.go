@@ -52,7 +52,8 @@ package wire
 //	41  2026-11-27  nodes tell digests of what jobs wrote: FileRequest.Digest, FileChunk.SHA256
 //	42  2026-11-27  images of nodes: commands 71 and 72, Node.Images, Node.Image, what is declared of images in stored states
 //	43  2026-11-27  the bytes of named data: Node.Data
-const ProtocolVersion = 43
+//	44  2026-11-27  where the bytes of named data lie stays when its owner changes: DataObject.Home
+const ProtocolVersion = 44
 
 // The first versions that know what must not be proposed to older servers.
 const (

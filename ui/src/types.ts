@@ -575,6 +575,7 @@ export interface DataObject {
   changed_by?: string
   description?: string
   favourites?: string[]
+  home?: string
   kind: string
   labels?: Record<string, string>
   made_at?: string
