@@ -168,8 +168,7 @@ func TestBytesOfData(t *testing.T) {
 	refused("a run that is no word", "objects.no_upload", err)
 
 	private := api.DataName{Name: "own"}
-	begun, err = ann.BeginDataUpload(t.Context(), private, api.DataUploadRequest{Digest: request.Digest, Files: m.Files(), Bytes: m.Bytes(), Access: structs.DataPrivate})
-	if err != nil {
+	if _, err = ann.BeginDataUpload(t.Context(), private, api.DataUploadRequest{Digest: request.Digest, Files: m.Files(), Bytes: m.Bytes(), Access: structs.DataPrivate}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = ben.BeginDataUpload(t.Context(), private, request)

@@ -24,7 +24,8 @@ func TestCatalogueOfData(t *testing.T) {
 	refused := func(what, want string, err error) {
 		t.Helper()
 		got := ""
-		if failed, ok := err.(*structs.Error); ok {
+		var failed *structs.Error
+		if errors.As(err, &failed) {
 			got = failed.ID
 		} else if err != nil {
 			got = err.Error()
