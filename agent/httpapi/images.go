@@ -24,6 +24,7 @@ const (
 	imagesPatience = 5 * time.Second // with all nodes of one request together
 	imagesAsked    = 64              // nodes at one time
 	imagesJobAsked = 32              // nodes that a submission asks
+	labelsPatience = time.Second     // that a submission waits for them at most
 	imageActWait   = 90 * time.Second
 	imageWorkEvery = 500 * time.Millisecond
 )
@@ -71,7 +72,7 @@ func (h *imageHandlers) list(r *front.Request) (*api.ImageList, error) {
 	if ok {
 		ask.Name = name.Completed().String()
 	}
-	holdings, away := h.askNodes(r.Context(), nodes, ask)
+	holdings, away := h.askNodes(r.Context(), nodes, ask, nil)
 	for i := range holdings {
 		holdings[i].images = shownImages(r, holdings[i].images)
 	}
@@ -92,7 +93,8 @@ func (h *imageHandlers) list(r *front.Request) (*api.ImageList, error) {
 }
 
 // askNodes asks nodes for images, several at a time; those that did not answer are away.
-func (h *imageHandlers) askNodes(ctx context.Context, nodes []*structs.Node, ask structs.ImagesAsk) (holdings []holding, away []*structs.Node) {
+// Where an answer is enough the others are not waited for; nil: none is.
+func (h *imageHandlers) askNodes(ctx context.Context, nodes []*structs.Node, ask structs.ImagesAsk, enough func(*holding) bool) (holdings []holding, away []*structs.Node) {
 	ctx, cancel := context.WithTimeout(ctx, imagesPatience)
 	defer cancel()
 	var mu sync.Mutex
@@ -110,7 +112,11 @@ func (h *imageHandlers) askNodes(ctx context.Context, nodes []*structs.Node, ask
 				away = append(away, node)
 				return
 			}
-			holdings = append(holdings, holding{node: node, images: answer.Images})
+			held := holding{node: node, images: answer.Images}
+			holdings = append(holdings, held)
+			if enough != nil && enough(&held) {
+				cancel()
+			}
 		})
 	}
 	asking.Wait()
@@ -444,10 +450,12 @@ func (h *submissionHandlers) labelProblems(ctx context.Context, snapshot *state.
 			break
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	ctx, cancel := context.WithTimeout(ctx, labelsPatience)
 	defer cancel()
 	asker := imageHandlers{core: h.core, calls: h.calls}
-	holdings, _ := asker.askNodes(ctx, nodes, structs.ImagesAsk{Name: name.Completed().String()})
+	holdings, _ := asker.askNodes(ctx, nodes, structs.ImagesAsk{Name: name.Completed().String()}, func(held *holding) bool {
+		return slices.ContainsFunc(held.images, func(image structs.NodeImage) bool { return !image.Private && len(image.Admit(job, "")) == 0 })
+	})
 	return problemsOf(holdings, job)
 }
 
