@@ -134,7 +134,11 @@ func (p *push) run(request api.DataUploadRequest, out *pushed) error {
 			return err
 		}
 		if !p.quiet && round == 1 {
-			fmt.Fprintf(p.env.Stdout, "  %s\n", p.env.text("cli.data.push_sending", "size", size(bytesOf(missing)), "all", size(request.Bytes)))
+			id := "cli.data.push_sending"
+			if bytesOf(missing) == request.Bytes {
+				id = "cli.data.push_sending_all"
+			}
+			fmt.Fprintf(p.env.Stdout, "  %s\n", p.env.text(id, "size", size(bytesOf(missing)), "all", size(request.Bytes)))
 		}
 		if err := p.send(sender, missing); err != nil {
 			return err

@@ -323,7 +323,11 @@ func (h *dataBytes) chunks(r *front.Request, known *structs.DataObject) (*api.Da
 	if err != nil {
 		return nil, err
 	}
-	question := &structs.DataAsk{What: structs.DataAskPut, Place: s.place, Upload: s.upload}
+	bytes := 0
+	for i := range pieces {
+		bytes += len(pieces[i].Data)
+	}
+	question := &structs.DataAsk{What: structs.DataAskPut, Place: s.place, Upload: s.upload, Data: make([]byte, 0, bytes)}
 	for i := range pieces {
 		question.Chunks = append(question.Chunks, structs.CodeChunk{Digest: string(pieces[i].Chunk.Digest), Size: pieces[i].Chunk.Size})
 		question.Data = append(question.Data, pieces[i].Data...)
@@ -399,6 +403,8 @@ func (h *dataBytes) readable(r *front.Request, known *structs.DataObject) (*stru
 		version = known.Version(number)
 	}
 	switch {
+	case version == nil && number == 0:
+		return nil, structs.DataPlace{}, structs.NewError(structs.CodeConflict, "agent.data_no_version", "kind", known.Kind, "name", known.Name)
 	case version == nil, !version.Usable():
 		return nil, structs.DataPlace{}, auth.NotFound(auth.ObjectData, known.Name+"@"+strconv.Itoa(number))
 	case version.State != structs.DataReady:

@@ -9,8 +9,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"nomadlike/nomadlike/structs"
@@ -281,28 +284,58 @@ func (w *walker) files() (names []string) {
 // read reads the files that were found.
 func (w *walker) read(progress func(read, all int64)) (Manifest, error) {
 	m := Manifest{Entries: make([]Entry, len(w.found))}
-	all, done := w.size(), int64(0)
-	cut := newCutter()
 	for i := range w.found {
-		if err := w.ctx.Err(); err != nil {
-			return Manifest{}, err
-		}
 		m.Entries[i] = w.found[i].entry
-		if m.Entries[i].Kind != KindFile {
-			continue
-		}
-		chunks, err := w.chunksOf(&w.found[i], cut, func(read int64) {
-			if progress != nil {
-				progress(done+read, all)
-			}
-		})
-		if err != nil {
-			return Manifest{}, err
-		}
-		m.Entries[i].Chunks = chunks
-		done += w.found[i].info.Size()
+	}
+	if err := w.readAll(m.Entries, progress); err != nil {
+		return Manifest{}, err
 	}
 	return m, m.Check()
+}
+
+// readersMax is how many files are read at once: to find where one is cut, and its
+// digests, takes a processor longer than most disks take to read it.
+const readersMax = 4
+
+// readAll brings the chunks of all files, several files at once. The first failure ends
+// it. progress is called by one goroutine at a time.
+func (w *walker) readAll(entries []Entry, progress func(read, all int64)) error {
+	ctx, stop := context.WithCancelCause(w.ctx)
+	defer stop(nil)
+	var (
+		mu   sync.Mutex
+		done int64
+		next atomic.Int64
+		busy sync.WaitGroup
+	)
+	all := w.size()
+	for range min(readersMax, runtime.GOMAXPROCS(0)) {
+		busy.Go(func() {
+			cut, mine := newCutter(), *w
+			mine.ctx = ctx
+			for i := next.Add(1) - 1; i < int64(len(entries)) && ctx.Err() == nil; i = next.Add(1) - 1 {
+				if entries[i].Kind != KindFile {
+					continue
+				}
+				before := int64(0)
+				chunks, err := mine.chunksOf(&mine.found[i], cut, func(read int64) {
+					mu.Lock()
+					defer mu.Unlock()
+					done, before = done+read-before, read
+					if progress != nil {
+						progress(done, all)
+					}
+				})
+				if err != nil {
+					stop(err)
+					return
+				}
+				entries[i].Chunks = chunks
+			}
+		})
+	}
+	busy.Wait()
+	return context.Cause(ctx)
 }
 
 // chunksOf reads one file, which must stay as it was found. It tells how far it is.
