@@ -223,7 +223,7 @@ func beforeFlags(words []string) []string {
 func nearest(typed string, candidates []string) string {
 	sorted := slices.Clone(candidates)
 	sort.Strings(sorted)
-	best, limit := "", max(2, len(typed)/3)+1
+	best, limit := "", min(max(2, len(typed)/3)+1, len(typed)) // of a slip something is left
 	for _, candidate := range sorted {
 		if d := distance(typed, candidate, limit); d < limit {
 			best, limit = candidate, d
