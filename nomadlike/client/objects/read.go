@@ -54,21 +54,31 @@ func (s *Store) indexOf(d *door) (*index, error) {
 	return made, nil
 }
 
-// list returns a piece of the manifest of a version.
-func (s *Store) list(p *structs.DataPlace, offset int64) (*structs.DataReply, error) {
+// openKnown opens a version with what its manifest says. The caller closes the door.
+func (s *Store) openKnown(p *structs.DataPlace) (*door, *index, error) {
 	v, err := s.versionOf(p, p.Version)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	d, err := s.open(v, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	known, err := s.indexOf(d)
+	if err != nil {
+		d.close()
+		return nil, nil, err
+	}
+	return d, known, nil
+}
+
+// list returns a piece of the manifest of a version.
+func (s *Store) list(p *structs.DataPlace, offset int64) (*structs.DataReply, error) {
+	d, known, err := s.openKnown(p)
 	if err != nil {
 		return nil, err
 	}
 	defer d.close()
-	known, err := s.indexOf(d)
-	if err != nil {
-		return nil, err
-	}
 	if offset < 0 || offset > int64(len(known.data)) {
 		offset = int64(len(known.data))
 	}
@@ -78,19 +88,11 @@ func (s *Store) list(p *structs.DataPlace, offset int64) (*structs.DataReply, er
 
 // read returns chunks of a version, one after the other, whose bytes were compared.
 func (s *Store) read(p *structs.DataPlace, wanted []structs.CodeChunk) (*structs.DataReply, error) {
-	v, err := s.versionOf(p, p.Version)
-	if err != nil {
-		return nil, err
-	}
-	d, err := s.open(v, false)
+	d, known, err := s.openKnown(p)
 	if err != nil {
 		return nil, err
 	}
 	defer d.close()
-	known, err := s.indexOf(d)
-	if err != nil {
-		return nil, err
-	}
 	sum := int64(0)
 	for _, chunk := range wanted {
 		at, ours := known.at[tree.Digest(chunk.Digest)]
@@ -116,10 +118,10 @@ func (s *Store) read(p *structs.DataPlace, wanted []structs.CodeChunk) (*structs
 		name := known.manifest.Entries[known.spots[at].entry].Path
 		_, err := from.read(root, name, known.spots[at].offset, known.chunks[at], rest)
 		if errors.Is(err, errOtherBytes) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) {
-			return nil, structs.NewError(structs.CodeConflict, "objects.damaged", "name", name, "storage", v.place.Storage, "path", v.place.Path)
+			return nil, structs.NewError(structs.CodeConflict, "objects.damaged", "name", name, "storage", d.place.Storage, "path", d.place.Path)
 		}
 		if err != nil {
-			return nil, v.failed(err)
+			return nil, d.failed(err)
 		}
 		rest = rest[chunk.Size:]
 	}
@@ -137,19 +139,11 @@ type verifier struct {
 
 // verify reads all of a version.
 func (s *Store) verify(ctx context.Context, p *structs.DataPlace, done, all *atomic.Int64) (*structs.DataReply, error) {
-	v, err := s.versionOf(p, p.Version)
-	if err != nil {
-		return nil, err
-	}
-	d, err := s.open(v, false)
+	d, known, err := s.openKnown(p)
 	if err != nil {
 		return nil, err
 	}
 	defer d.close()
-	known, err := s.indexOf(d)
-	if err != nil {
-		return nil, err
-	}
 	all.Store(known.manifest.Bytes())
 	root, err := d.openVersion()
 	if err != nil {
@@ -159,7 +153,7 @@ func (s *Store) verify(ctx context.Context, p *structs.DataPlace, done, all *ato
 	check := &verifier{index: known, root: root, done: done, buffer: make([]byte, tree.ChunkSizeMax)}
 	children := childrenOf(&known.manifest)
 	if err := check.extras(".", children["."]); err != nil {
-		return nil, v.failed(err)
+		return nil, d.failed(err)
 	}
 	for i := range known.manifest.Entries {
 		if err := ctx.Err(); err != nil {
@@ -171,7 +165,7 @@ func (s *Store) verify(ctx context.Context, p *structs.DataPlace, done, all *ato
 			err = check.extras(entry.Path, children[entry.Path])
 		}
 		if err != nil {
-			return nil, v.failed(err)
+			return nil, d.failed(err)
 		}
 		check.wrong(entry.Path, what)
 	}
