@@ -238,7 +238,7 @@ func (s *Store) begin(ask *structs.DataAsk) error {
 		return err
 	}
 	defer d.close()
-	s.sweep(d, ask.Upload)
+	d.sweep(s.config.Now(), ask.Upload, s.config.Log)
 	if err := d.own.Mkdir(uploadPrefix+ask.Upload, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return v.failed(err)
 	}

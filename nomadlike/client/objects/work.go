@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"path"
 	"strings"
 	"sync/atomic"
@@ -161,7 +162,7 @@ func (s *Store) remove(p *structs.DataPlace) error {
 		return err
 	}
 	defer d.close()
-	defer s.sweep(d, "")
+	defer d.sweep(s.config.Now(), "", s.config.Log)
 	if _, err := d.own.Lstat(d.name); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -180,7 +181,7 @@ func (s *Store) remove(p *structs.DataPlace) error {
 
 // sweep removes beside a version what nobody goes on with: uploads whose record is gone
 // by now, and what a removal left when it was cut off. One upload is not looked at.
-func (s *Store) sweep(d *door, but string) {
+func (d *door) sweep(now time.Time, but string, log *slog.Logger) {
 	dir, err := d.own.Open(".")
 	if err != nil {
 		return
@@ -194,13 +195,13 @@ func (s *Store) sweep(d *door, but string) {
 		old := strings.HasPrefix(name, gonePrefix)
 		if strings.HasPrefix(name, uploadPrefix) && name != uploadPrefix+but {
 			last := lastChange(d, name)
-			old = !last.IsZero() && s.config.Now().Sub(last) > uploadOld
+			old = !last.IsZero() && now.Sub(last) > uploadOld
 		}
 		if !old {
 			continue
 		}
 		if err := removeTree(d.own, name); err != nil {
-			s.config.Log.Warn("what is left of an upload was not removed", logkey.Path, d.place.Path, logkey.Error, err)
+			log.Warn("what is left of an upload was not removed", logkey.Path, d.place.Path, logkey.Error, err)
 		}
 	}
 }
