@@ -441,8 +441,8 @@ func checkQuota(r *front.Request, snapshot *state.Snapshot, change *outlook.Chan
 		return auth.NotFound(auth.ObjectProject, change.Project)
 	}
 	known := change.Project == r.Caller.Principal.Project || snapshot.Project(change.Project) != nil || snapshot.ProjectUsage(change.Project) != nil
-	for job := range snapshot.Queue() {
-		known = known || job.Project == change.Project
+	for waiting := range snapshot.Waiting() {
+		known = known || waiting.Project == change.Project
 	}
 	if !known {
 		return auth.NotFound(auth.ObjectProject, change.Project)

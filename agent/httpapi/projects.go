@@ -88,9 +88,9 @@ func countLive(snapshot *state.Snapshot, projects []api.ProjectDetail) {
 	for i := range projects {
 		at[projects[i].Project.Name] = &projects[i]
 	}
-	for job := range snapshot.Queue() {
-		if project := at[job.Project]; project != nil {
-			project.Queued++
+	for waiting := range snapshot.Waiting() {
+		if project := at[waiting.Project]; project != nil {
+			project.Queued += waiting.Subjobs
 		}
 	}
 	for attempt := range snapshot.LiveAttempts() {

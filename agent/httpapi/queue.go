@@ -50,19 +50,32 @@ func (h *queueHandlers) read(r *front.Request) (*api.Queue, error) {
 		return nil, err
 	}
 	out := api.Queue{Entries: []api.QueueEntry{}}
+	// What is hidden is counted in the whole queue. Where jobs need not be looked at one
+	// by one for that, the end of the page is the end of the walk.
+	counted := pool == "" && r.Caller.Principal.SeesByOwner()
+	if counted {
+		out.Hidden = hiddenOf(r, snapshot, project)
+	}
 	position := 0
 	for job, subjob := range served {
 		position++
-		switch {
-		case !asked(job):
+		if counted && position <= begin || !asked(job) {
 			continue
-		case !mayRead(r, job):
-			out.Hidden++
+		}
+		if !mayRead(r, job) {
+			if !counted {
+				out.Hidden++
+			}
 			continue
-		case position <= begin || out.Next != "":
+		}
+		if position <= begin || out.Next != "" {
 			continue
-		case len(out.Entries) == limit:
+		}
+		if len(out.Entries) == limit {
 			out.Next = strconv.Itoa(out.Entries[limit-1].Position)
+			if counted {
+				break
+			}
 			continue
 		}
 		out.Entries = append(out.Entries, queueEntry(r, snapshot, job, subjob, position))
@@ -73,6 +86,17 @@ func (h *queueHandlers) read(r *front.Request) (*api.Queue, error) {
 		}
 	}
 	return &out, nil
+}
+
+// hiddenOf counts what waits that the caller may not see, of a project, or of all.
+func hiddenOf(r *front.Request, snapshot *state.Snapshot, project string) (hidden int) {
+	for waiting := range snapshot.Waiting() {
+		alike := structs.Job{Project: waiting.Project, User: waiting.User, Access: waiting.Access}
+		if (project == "" || waiting.Project == project) && !mayRead(r, &alike) {
+			hidden += waiting.Subjobs
+		}
+	}
+	return hidden
 }
 
 // inOrder returns what waits in the order in which it is served. The state keeps

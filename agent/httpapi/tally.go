@@ -88,9 +88,9 @@ func (h *tallyHandlers) self(r *front.Request, token *structs.Token) (*api.SelfU
 		}
 		out.Jobs = append(out.Jobs, api.JobUse{JobID: job.JobID, Name: job.Name, Project: job.Project, DeviceHours: job.Cards, CPUHours: job.Cores, Forgotten: job.Forgotten})
 	}
-	for job := range snapshot.Queue() {
-		if mine(job.Project, job.User) {
-			out.Queued++
+	for waiting := range snapshot.Waiting() {
+		if mine(waiting.Project, waiting.User) {
+			out.Queued += waiting.Subjobs
 		}
 	}
 	for attempt := range snapshot.LiveAttempts() {

@@ -360,6 +360,29 @@ func BenchmarkAllowed(b *testing.B) {
 
 // What everybody may read is read from other projects, and changed from none of them,
 // whatever the role there; where sharing is off it is read as well.
+// Of jobs that share project, owner and access, a caller of whom SeesByOwner says so may
+// do the same to all; of the others one may more to a job of their own.
+func TestSeesByOwner(t *testing.T) {
+	for _, caller := range callers() {
+		differs := false
+		for _, object := range situations(ObjectJob) {
+			for _, r := range rules {
+				other := object
+				other.ID, other.Attempt, other.Node = "another", 7, "n9"
+				if r.kind == ObjectJob && Allowed(caller.p, r.verb, object).Allow != Allowed(caller.p, r.verb, other).Allow {
+					differs = true
+				}
+			}
+		}
+		if caller.p.SeesByOwner() && differs {
+			t.Errorf("%s may do other things to one job than to another alike", caller.name)
+		}
+	}
+	if !(Principal{Kind: KindUser}).SeesByOwner() {
+		t.Error("a user sees by owner")
+	}
+}
+
 func TestEverybodyOnlyReads(t *testing.T) {
 	object := Object{Kind: ObjectData, ID: "words", Project: "speech", Owner: "mei", Access: AccessReadWrite, Everybody: true}
 	for _, role := range []UserRole{RoleViewer, RoleUser, RoleProjectAdmin} {

@@ -56,6 +56,11 @@ type Principal struct {
 	Service bool `json:"service,omitempty"`
 }
 
+// SeesByOwner reports whether what p may do to a job depends on nothing of the job but
+// its project, owner and access: of jobs that have these in common it may read all or
+// none.
+func (p Principal) SeesByOwner() bool { return p.Kind == KindUser }
+
 // wellFormed refuses principals with missing or contradicting parts, which
 // must never be read as "anything".
 func (p Principal) wellFormed() bool {

@@ -357,6 +357,7 @@ func (tx *txn) forget(job *structs.Job) {
 	tx.remove(tableJobStatuses, indexKey(row.CreateIndex), tx.jobStatus(job.ID))
 	tx.remove(tableJobs, row.key(), row)
 	for _, row := range tx.subjobs(job.ID) {
+		tx.countWaiting(row, nil)
 		tx.remove(tableSubjobs, subjobKey(row.Subjob.JobID, row.Subjob.Index), row)
 	}
 	tx.meta.Jobs--

@@ -30,6 +30,7 @@ func CheckInvariants(s *Snapshot) []string {
 	c.attempts()
 	c.nodes()
 	c.projects()
+	c.waiting()
 	c.nominations()
 	c.history()
 	c.bounds()

@@ -49,6 +49,17 @@ func (c *checker) projects() {
 	}
 }
 
+// waiting checks what is counted of the queue against the queue.
+func (c *checker) waiting() {
+	counted := make(map[waiter]int)
+	for row := range c.snapshot.Waiting() {
+		counted[waiter{row.Project, row.User, row.Access}] = row.Subjobs
+	}
+	if waits := waitingOf(c.snapshot.db); !maps.Equal(counted, waits) {
+		c.fail("I8: %v are said to wait, %v do", counted, waits)
+	}
+}
+
 // ledgers checks what a project is said to have used.
 func (c *checker) ledgers(usage *structs.ProjectUsage) {
 	for i, ledger := range usage.Ledgers {

@@ -230,6 +230,9 @@ func (s *Store) Restore(r io.Reader) error {
 	if err := readState(tx, r); err != nil {
 		return fmt.Errorf("read state: %w", err)
 	}
+	if err := countAllWaiting(tx); err != nil {
+		return err
+	}
 	beginLineage(tx, replaced)
 	tx.Commit()
 	s.shares = nil

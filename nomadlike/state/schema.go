@@ -37,6 +37,7 @@ const (
 	tableCode        = "code"
 	tableData        = "data"
 	tableImages      = "images"
+	tableWaiting     = "waiting" // not stored: it follows from subjobs
 
 	tableNotify        = "notify"
 	tableNotifications = "notifications"
@@ -290,6 +291,9 @@ func schema() *memdb.DBSchema {
 		table(tableNodes, map[string]func(*structs.Node) []byte{
 			indexID:   func(n *structs.Node) []byte { return idKey(n.ID) },
 			indexName: func(n *structs.Node) []byte { return nameKey(n.Name, n.ID) },
+		}),
+		table(tableWaiting, map[string]func(*Waiting) []byte{
+			indexID: func(w *Waiting) []byte { return waiter{w.Project, w.User, w.Access}.key() },
 		}),
 		table(tableUsage, map[string]func(*structs.Usage) []byte{
 			indexID: func(u *structs.Usage) []byte { return idKey(u.NodeID) },

@@ -24,6 +24,7 @@ type txn struct {
 	shares  map[string]int // of the store
 	counted *liveCounts    // of the store: before the batch
 	live    map[owner]live // changes of the batch
+	waiting map[waiter]int // the same of what waits
 
 	schedule uint64 // index of the last change that may let a queued subjob start
 
@@ -51,6 +52,7 @@ func (tx *txn) commit() {
 	for table := range tx.caches { // in any order: rows do not depend on each other
 		tx.flush(table)
 	}
+	addWaiting(tx.db, tx.waiting)
 	tx.trimJournal()
 	meta := tx.meta
 	mustInsert(tx.db, tableMeta, &meta)
@@ -291,8 +293,11 @@ func (tx *txn) putSubjob(job *structs.Job, before, after *structs.Subjob) {
 // putRow stores a subjob with its job.
 func (tx *txn) putRow(subjob *structs.Subjob, job *jobRow) {
 	tx.touch(touchSubjob, subjob.JobID, subjob.Index)
-	tx.put(tableSubjobs, subjobKey(subjob.JobID, subjob.Index),
-		&subjobRow{Subjob: subjob, Tier: job.Job.Priority.Rank(), job: job})
+	key := subjobKey(subjob.JobID, subjob.Index)
+	before, _ := get[*subjobRow](tx, tableSubjobs, key)
+	after := &subjobRow{Subjob: subjob, Tier: job.Job.Priority.Rank(), job: job}
+	tx.countWaiting(before, after)
+	tx.put(tableSubjobs, key, after)
 }
 
 func (tx *txn) attempt(jobID string, subjob int, number uint64) (*attemptRow, bool) {
