@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,11 +28,13 @@ const (
 // At names the place below the job block: blocks by their type, the second and
 // later ones of a type by a number from 0 in brackets, then an argument, apart
 // by dots: "nodes", "resources.cpu", "resources[1].device.count". A # at the end
-// means the label of the block before it, "#" alone the job's name. What is not
-// there yet is added; block by block in order.
+// means the label of the block before it, "#" alone the job's name; a name in quotes
+// and brackets one entry of an object: task.env["LR"]. What is not there yet is added;
+// block by block in order.
 //
 // Value is text, a number, true or false, a list of texts, or an object of
-// texts; null takes the argument away, and with a label the whole block.
+// texts; null takes the argument or entry away, and with a label the whole block. An
+// object of which "secret" is the only name is the secret of that name.
 type Change struct {
 	At    string `json:"at"`
 	Value any    `json:"value"`
@@ -78,7 +81,11 @@ func Edit(filename string, src []byte, changes []Change) ([]byte, Diagnostics, e
 type step struct {
 	name   string // "" for the label of the block that it stands in
 	number int
+	key    string // of an entry of the object that the argument is
 }
+
+// changeKey is an entry of an object, at the end of a place.
+var changeKey = regexp.MustCompile(`^(.+)\["([A-Za-z_][A-Za-z0-9_]*)"\]$`)
 
 func splitPlace(at string) ([]step, error) {
 	wrong := fmt.Errorf("%w: %q is no place", ErrChange, shorten(at))
@@ -86,6 +93,10 @@ func splitPlace(at string) ([]step, error) {
 		return nil, wrong
 	}
 	path, label := strings.CutSuffix(at, "#")
+	key := ""
+	if entry := changeKey.FindStringSubmatch(path); entry != nil && !label {
+		path, key = entry[1], entry[2]
+	}
 	var steps []step
 	for part := range strings.SplitSeq(path, ".") {
 		if path == "" {
@@ -104,7 +115,10 @@ func splitPlace(at string) ([]step, error) {
 		if !hclsyntax.ValidIdentifier(name) {
 			return nil, wrong
 		}
-		steps = append(steps, step{name, number})
+		steps = append(steps, step{name: name, number: number})
+	}
+	if len(steps) > 0 {
+		steps[len(steps)-1].key = key
 	}
 	if label {
 		steps = append(steps, step{})
@@ -128,6 +142,8 @@ func (e *editor) block(b *hclsyntax.Block, steps []step, value any) error {
 	switch {
 	case head.name == "":
 		return e.label(b, value)
+	case len(steps) == 1 && head.key != "":
+		return e.entry(b, head, value)
 	case len(steps) == 1:
 		return e.argument(b, head.name, value)
 	}
@@ -195,6 +211,60 @@ func (e *editor) argument(b *hclsyntax.Block, name string, value any) error {
 	return nil
 }
 
+// entry changes one entry of an object, adds it, or removes it.
+func (e *editor) entry(b *hclsyntax.Block, at step, value any) error {
+	text := ""
+	if value != nil {
+		var err error
+		if text, err = spell(value); err != nil {
+			return err
+		}
+	}
+	attribute := b.Body.Attributes[at.name]
+	if attribute == nil {
+		if value != nil {
+			e.into(b, at.name+" = {\n"+at.key+" = "+text+"\n}")
+		}
+		return nil
+	}
+	object, ok := attribute.Expr.(*hclsyntax.ObjectConsExpr)
+	if !ok {
+		return fmt.Errorf("%w: %s is no object that is written out", ErrChange, at.name)
+	}
+	for _, item := range object.Items {
+		if name, diagnostics := item.KeyExpr.Value(nil); diagnostics.HasErrors() || name.Type() != cty.String || name.AsString() != at.key {
+			continue
+		}
+		from, to := item.KeyExpr.Range().Start.Byte, item.ValueExpr.Range().End.Byte
+		switch {
+		case value != nil:
+			was := item.ValueExpr.Range()
+			if strings.HasSuffix(string(e.text[was.Start.Byte:was.End.Byte]), "\n") { // a heredoc ends with its line
+				text += "\n"
+			}
+			e.splice(was.Start.Byte, was.End.Byte, text)
+		case len(object.Items) == 1:
+			return e.argument(b, at.name, nil)
+		default:
+			e.cutItem(from, to)
+		}
+		return nil
+	}
+	if value != nil {
+		open := object.OpenRange.End.Byte
+		e.splice(open, open, "\n"+at.key+" = "+text+"\n")
+	}
+	return nil
+}
+
+// cutItem takes an entry of an object away, with the comma behind it.
+func (e *editor) cutItem(from, to int) {
+	if rest := strings.TrimLeft(string(e.text[to:]), " \t"); strings.HasPrefix(rest, ",") {
+		to = len(e.text) - len(rest) + 1
+	}
+	e.cut(from, to)
+}
+
 // newBlock adds a block at the end of another, with what a change says of it.
 func (e *editor) newBlock(b *hclsyntax.Block, steps []step, value any) error {
 	lines, closing := strings.Builder{}, ""
@@ -204,6 +274,9 @@ func (e *editor) newBlock(b *hclsyntax.Block, steps []step, value any) error {
 			text, err := spell(value)
 			if err != nil {
 				return err
+			}
+			if s.key != "" {
+				text = "{\n" + s.key + " = " + text + "\n}"
 			}
 			lines.WriteString(s.name + " = " + text + "\n")
 			break
@@ -302,6 +375,9 @@ func spell(value any) (string, error) {
 		}
 		return spelled(cty.TupleVal(words)), nil
 	case map[string]any:
+		if name, ok := v["secret"].(string); ok && len(v) == 1 {
+			return "secret(" + spelled(cty.StringVal(name)) + ")", nil
+		}
 		table := make(map[string]string, len(v))
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			text, ok := v[key].(string)

@@ -53,6 +53,12 @@ func TestEdit(t *testing.T) {
 		{"after a heredoc", []Change{{"task.user", "root"}}, [][2]string{{"EOT\n  }", "EOT\n    user    = \"root\"\n  }"}}},
 		{"template marks", []Change{{"task.command", "echo ${HOME}"}}, [][2]string{{"<<EOT\npython3 train.py\nEOT\n", "\"echo $${HOME}\"\n"}}},
 		{"object", []Change{{"task.env", map[string]any{"A": "1", "b.c": "2"}}}, [][2]string{{"EOT\n  }", "EOT\n    env = {\n      A     = \"1\"\n      \"b.c\" = \"2\"\n    }\n  }"}}},
+		{"first entry", []Change{{`task.env["LR"]`, "0.1"}}, [][2]string{{"EOT\n  }", "EOT\n    env = {\n      LR = \"0.1\"\n    }\n  }"}}},
+		{"entries", []Change{{`task.env["A"]`, "1"}, {`task.env["B"]`, map[string]any{"secret": "wandb"}}, {`task.env["A"]`, "${x}"}}, [][2]string{{"EOT\n  }", "EOT\n    env = {\n      B = secret(\"wandb\")\n      A = \"$${x}\"\n    }\n  }"}}},
+		{"entry away", []Change{{"task.env", map[string]any{"A": "1", "B": "2"}}, {`task.env["A"]`, nil}, {`task.env["C"]`, nil}}, [][2]string{{"EOT\n  }", "EOT\n    env = {\n      B = \"2\"\n    }\n  }"}}},
+		{"last entry away", []Change{{"task.env", map[string]any{"A": "1"}}, {`task.env["A"]`, nil}}, nil},
+		{"entry of a new block", []Change{{`x.meta["team"]`, "vision"}}, [][2]string{{"EOT\n  }\n}", "EOT\n  }\n\n  x {\n    meta = {\n      team = \"vision\"\n    }\n  }\n}"}}},
+		{"secret", []Change{{"task.image", map[string]any{"secret": "registry"}}}, [][2]string{{"EOT\n  }", "EOT\n    image   = secret(\"registry\")\n  }"}}},
 		{"second block", []Change{{"resources[1].cpu", 4.0}}, [][2]string{{"EOT\n  }\n}", "EOT\n  }\n\n  resources {\n    cpu = 4\n  }\n}"}}},
 	}
 	for _, c := range cases {
@@ -90,6 +96,9 @@ func TestEditRefuses(t *testing.T) {
 		{"#", 1.0},
 		{"resources[3].cpu", 1.0},
 		{"nodes", json.Number("x")},
+		{`nodes["a"]`, "x"},
+		{`task.env["a b"]`, "x"},
+		{`task.env["a"]#`, "x"},
 	} {
 		if _, _, err := Edit("job.hcl", []byte(edited), []Change{change}); !errors.Is(err, ErrChange) {
 			t.Errorf("%+v: %v", change, err)
@@ -121,9 +130,28 @@ func TestEditOfExamples(t *testing.T) {
 	}
 }
 
+// What is not changed of an object keeps its comments and what it is computed from.
+func TestEditOfAnEntry(t *testing.T) {
+	before := "variable \"rate\" {\n  default = \"0.1\"\n}\n\njob \"x\" {\n  task {\n    command = \"true\"\n    env     = { LR = var.rate, TOKEN = secret(\"wandb\") } # of the paper\n  }\n}\n"
+	got, diags, err := Edit("job.hcl", []byte(before), []Change{{`task.env["B"]`, "2"}, {`task.env["TOKEN"]`, nil}})
+	if err != nil || len(diags) > 0 {
+		t.Fatal(err, diags.Err())
+	}
+	for _, kept := range []string{"LR = var.rate", "# of the paper", `B = "2"`} {
+		if !strings.Contains(string(got), kept) {
+			t.Errorf("%q is gone:\n%s", kept, got)
+		}
+	}
+	if strings.Contains(string(got), "TOKEN") {
+		t.Errorf("TOKEN is still there:\n%s", got)
+	}
+	parseOK(t, string(got), Options{})
+}
+
 func FuzzEdit(f *testing.F) {
 	f.Add([]byte(edited), "nodes", "3")
 	f.Add([]byte("job \"x\" {}"), "distributed#", "mpi")
+	f.Add([]byte("job \"x\" {\n a = { b = 1, c = <<E\n1\nE\n }\n}"), `a["c"]`, "2")
 	f.Add([]byte("job \"x\" { nodes = 1 }"), "resources.device[0].count", "3")
 	f.Fuzz(func(t *testing.T, text []byte, at, value string) {
 		got, diags, err := Edit("job.hcl", text, []Change{{at, value}})

@@ -48,8 +48,9 @@ type JobRequest struct {
 // JobChange sets one value of a job file to another; comments and what is
 // not changed stay. At names blocks and an argument below the job block, as in
 // "nodes" or "resources[1].device.count"; a # at the end means the label of the
-// block before it, "#" alone the job's name. Value is text, a number, true or
-// false, a list of texts or an object of texts; null takes away what At names.
+// block before it, "#" alone the job's name, and task.env["LR"] an entry of an object.
+// Value is text, a number, true or false, a list of texts or an object of texts, and
+// {"secret": NAME} a secret; null takes away what At names.
 type JobChange struct {
 	At    string `json:"at"`
 	Value any    `json:"value"`

@@ -2,7 +2,7 @@
 // watch it run, read its logs, use a terminal, stop and clone it, read why
 // another one waits; in both languages, light and dark, with axe on every page.
 //
-//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|home|job|cards|maintenance|doors|away|views|rights|people|projects|secrets|services|through|told|vip|guides|measures]
+//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|home|job|cards|maintenance|doors|away|views|rights|people|projects|secrets|services|through|told|vip|create|guides|measures]
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -12,6 +12,7 @@ import { chromium } from 'playwright-core'
 import { startAgent, visit } from './agent.mjs'
 import { attacks } from './attacks.mjs'
 import { away } from './away.mjs'
+import { create } from './create.mjs'
 import { guides } from './guides.mjs'
 import { cardsOfAnySize } from './cards.mjs'
 import { home } from './home.mjs'
@@ -104,7 +105,6 @@ async function day(browser, agent, token, lang, dark) {
   await file.fill(jobFile(name))
   await page.locator('.verdict', { hasText: w.startsNow }).waitFor()
   // The form changes the file where it is, and the file the form.
-  await page.locator('summary', { hasText: w.form }).click()
   const nodes = page.getByRole('spinbutton', { name: w.nodes, exact: true })
   await nodes.fill('2')
   await nodes.press('Enter')
@@ -326,6 +326,7 @@ try {
   if (wanted('services')) await services(browser, options.binary, inspect)
   if (wanted('told')) await told(browser, options.binary, inspect)
   if (wanted('vip')) await vip(browser, options.binary, inspect)
+  if (wanted('create')) await create(browser, options.binary, inspect)
   if (wanted('guides')) await guides(browser, options.binary, inspect)
   if (wanted('measures')) await measures(browser, agent, token)
   assert.ok(!agent.log().includes(token), 'the log holds no token')

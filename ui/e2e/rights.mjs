@@ -171,7 +171,6 @@ async function others(browser, agent, token, lang, name, inspect) {
 async function model(browser, agent, token, lang, inspect) {
   const { context, page } = await signedIn(browser, agent, token, lang, '/jobs/new')
   const w = words[lang]
-  await page.locator('summary', { hasText: w.form }).click()
   await page.getByRole('button', { name: w.hours, exact: true }).click()
   await page.waitForFunction(() => /time_limit\s*=\s*"4h"/.test(document.getElementById('jobfile').value))
   const models = page.getByRole('combobox', { name: w.ofModel })

@@ -20,6 +20,7 @@ const rests = { zh: () => import('./catalogue.zh.rest'), en: () => import('./cat
 // The words of pages that few open come with them.
 const partTexts = {
   compare: { zh: () => import('./locales/compare/zh.json'), en: () => import('./locales/compare/en.json') },
+  create: { zh: () => import('./locales/create/zh.json'), en: () => import('./locales/create/en.json') },
   job: { zh: () => import('./locales/job/zh.json'), en: () => import('./locales/job/en.json') },
   limits: { zh: () => import('./locales/limits/zh.json'), en: () => import('./locales/limits/en.json') },
   more: { zh: () => import('./locales/more/zh.json'), en: () => import('./locales/more/en.json') },

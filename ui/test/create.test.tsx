@@ -1,11 +1,16 @@
 import { cleanup, configure, fireEvent, render, screen } from '@testing-library/react'
-import userEvent from './user'
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
 import { MemoryRouter } from 'react-router'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { Create } from '../src/pages/create'
+import { againChanges } from '../src/pages/create/fails'
+import { wrongAt, wrongBelow } from '../src/pages/create/fields'
+import { added } from '../src/pages/create/runs'
+import { listOf } from '../src/pages/create/what'
+import { modeChanges } from '../src/pages/create/where'
+import type { Error as Failure } from '../src/types'
 import { en } from './words'
 
 const patience = { timeout: 30_000 } // a busy machine is slow
@@ -50,7 +55,6 @@ const file = () => (document.getElementById('jobfile') as HTMLTextAreaElement).v
 test('a field of the form is sent once and writes over nothing that was typed after it', async () => {
   const server = stubServer()
   render(<MemoryRouter><QueryClientProvider client={new QueryClient()}><Create /></QueryClientProvider></MemoryRouter>)
-  await userEvent.click(screen.getByText('Form'))
   const nodes = await screen.findByRole('spinbutton', { name: 'Nodes' })
   await vi.waitFor(() => expect((nodes as HTMLInputElement).disabled).toBe(false), patience)
   server.slow(true)
@@ -72,7 +76,6 @@ test('a field of the form is sent once and writes over nothing that was typed af
 test('arrows and leaving a field each change the file', async () => {
   const server = stubServer()
   render(<MemoryRouter><QueryClientProvider client={new QueryClient()}><Create /></QueryClientProvider></MemoryRouter>)
-  await userEvent.click(screen.getByText('Form'))
   const nodes = await screen.findByRole('spinbutton', { name: 'Nodes' })
   await vi.waitFor(() => expect((nodes as HTMLInputElement).disabled).toBe(false), patience)
   fireEvent.focus(nodes)
@@ -83,3 +86,25 @@ test('arrows and leaving a field each change the file', async () => {
   await vi.waitFor(() => expect(file()).toContain('nodes = 7'), patience)
   expect(server.changes).toEqual([2, 7])
 }, patience.timeout)
+
+test('what the parts of the form write into the file', () => {
+  // Options of another mode are refused, so they go with it; one node is one.
+  expect(modeChanges('single')).toContainEqual({ at: 'nodes', value: 1 })
+  expect(modeChanges('tensorflow').map((one) => one.at)).not.toContain('distributed.parameter_servers')
+  expect(modeChanges('pytorch')).toContainEqual({ at: 'distributed.parameter_servers', value: null })
+  // Restart and resume exclude each other.
+  expect(againChanges('resume')).toEqual([{ at: 'restart#', value: null }, { at: 'checkpoint.max_resumes', value: 3 }])
+  expect(againChanges('none')).toEqual([{ at: 'restart#', value: null }, { at: 'checkpoint#', value: null }])
+  expect(added('LR=0.1=x')).toEqual([{ at: 'task.env["LR"]', value: '0.1=x' }])
+  expect(added('not a name=1')).toEqual([])
+  expect(listOf('a, b，c  a')).toEqual(['a', 'b', 'c'])
+})
+
+test('a problem is told at the field that it is of', () => {
+  const problem = (path: string) => [{ code: 'invalid', id: 'x', params: { path } }] as Failure[]
+  for (const [at, path] of [['#', 'name'], ['distributed#', 'distributed.mode'], ['resources[0].cpu', 'resources[0].cpu'], ['resources.device#', 'resources[0].device[0].kind'], ['dataset[1]#', 'dataset[1].name'], ['mount[0]#', 'mount[0].target'], ['task.hook[0]#', 'task.hook[0].when'], ['task.env["LR"]', 'task.env["LR"]'], ['output#', 'output']] as const)
+    expect(wrongAt(problem(path), at), at).toBeDefined()
+  expect(wrongAt(problem('resources[1].cpu'), 'resources[0].cpu')).toBeUndefined()
+  expect(wrongBelow(problem('checkpoint.grace'), ['restart', 'checkpoint'])).toBe(1)
+  expect(wrongBelow(problem('checkpoints'), ['checkpoint'])).toBe(0)
+})

@@ -70,6 +70,6 @@ test('what a job needs is said in the language of the reader', async () => {
 })
 
 test('a rank is never called a process in Chinese', () => {
-  const processes = ['figures.processes', 'node.ask_reset', 'node.cure_processes']
+  const processes = ['figures.processes', 'node.ask_reset', 'node.cure_processes', 'create.procs', 'create.mode_pytorch', 'create.mode_mpi', 'create.mode_horovod', 'create.mode_jax']
   for (const [key, text] of keys(zh)) if (!processes.includes(key)) expect(text, key).not.toContain('进程')
 })

@@ -1,5 +1,7 @@
 import compareEN from '../src/locales/compare/en.json'
 import compareZH from '../src/locales/compare/zh.json'
+import createEN from '../src/locales/create/en.json'
+import createZH from '../src/locales/create/zh.json'
 import firstEN from '../src/locales/en.json'
 import jobEN from '../src/locales/job/en.json'
 import jobZH from '../src/locales/job/zh.json'
@@ -32,5 +34,5 @@ const merged = (...trees: Tree[]): Tree => trees.reduce((all, tree) => {
 export const first = firstEN as Tree
 
 // The words of all pages, those that come with a page included.
-export const en = merged(firstEN, moreEN, compareEN, jobEN, limitsEN, peopleEN, serversEN, signinEN, toldEN, vipEN) as typeof firstEN & typeof moreEN & typeof compareEN & typeof jobEN & typeof limitsEN & typeof peopleEN & typeof serversEN & typeof signinEN & typeof toldEN & typeof vipEN
-export const zh = merged(firstZH, moreZH, compareZH, jobZH, limitsZH, peopleZH, serversZH, signinZH, toldZH, vipZH) as typeof firstZH & typeof moreZH & typeof compareZH & typeof jobZH & typeof limitsZH & typeof peopleZH & typeof serversZH & typeof signinZH & typeof toldZH & typeof vipZH
+export const en = merged(firstEN, moreEN, compareEN, createEN, jobEN, limitsEN, peopleEN, serversEN, signinEN, toldEN, vipEN) as typeof firstEN & typeof moreEN & typeof compareEN & typeof createEN & typeof jobEN & typeof limitsEN & typeof peopleEN & typeof serversEN & typeof signinEN & typeof toldEN & typeof vipEN
+export const zh = merged(firstZH, moreZH, compareZH, createZH, jobZH, limitsZH, peopleZH, serversZH, signinZH, toldZH, vipZH) as typeof firstZH & typeof moreZH & typeof compareZH & typeof createZH & typeof jobZH & typeof limitsZH & typeof peopleZH & typeof serversZH & typeof signinZH & typeof toldZH & typeof vipZH

@@ -47,6 +47,7 @@ function Draft({ place, first, resume, wanted }: { place: string; first: string;
   useEffect(() => {
     if (wanted.length > 0) void change(wanted)
   }, []) // eslint-disable-line react-hooks/exhaustive-deps
+  const unsaid = Object.keys(draft.refused).length
   const apply = (help: Help) => {
     const changes = changesOf(help)
     if (changes) void change(changes)
@@ -59,26 +60,29 @@ function Draft({ place, first, resume, wanted }: { place: string; first: string;
       <div className="bar"><h1>{t('create.title')}</h1><span className="grow" />{allowed('vip') && <Link to="/vip">{t('vip.title')}</Link>}</div>
       <Kept draft={draft} />
       {resume && <Note tone="info" title={t('create.resume', { job: job?.name ?? resume.job.slice(0, 8), step: resume.step ?? t('job.newest') })}><Check checked={sure} change={setSure}>{t('create.resume_sure')}</Check></Note>}
-      <div className="split">
-        <section aria-label={t('create.file')} className="stack">
-          <Form job={job} defaults={draft.read.data?.defaults ?? []} change={change} open={false} />
-          <Editor text={draft.text} change={draft.setText} problems={problems} />
-          <Problems problems={problems} warnings={checked.data?.warnings} />
-        </section>
-        <section aria-label={t('forecast.title')} className="stack">
+      <div className="split create">
+        <Form draft={draft} />
+        <div className="told-beside stack">
+        <section aria-label={t('forecast.title')} className="stack ahead">
           <div className="card">
             <div className="bar">
-              <Button tone="first" busy={draft.busy} disabled={!draft.text.trim() || problems.length > 0 || !sure} onClick={() => void draft.submit()}>{t('create.submit')}</Button>
+              <Button tone="first" busy={draft.busy} disabled={!draft.text.trim() || problems.length > 0 || unsaid > 0 || !sure} onClick={() => void draft.submit()}>{t('create.submit')}</Button>
               <div role="status" style={{ flex: 1 }}>
-                {failing(checked) ? <Failed error={checked.error} /> : problems.length > 0 ? <p className="verdict tone-bad">{t('create.problems', { count: problems.length })}</p> : failing(outlook) ? <Failed error={outlook.error} /> : outlook.data ? <p className="verdict">{startText(t, outlook.data)}</p> : <p className="quiet">{t('states.loading')}</p>}
+                {failing(checked) ? <Failed error={checked.error} /> : problems.length + unsaid > 0 ? <p className="verdict tone-bad">{t('create.problems', { count: problems.length + unsaid })}</p> : failing(outlook) ? <Failed error={outlook.error} /> : outlook.data ? <p className="verdict">{startText(t, outlook.data)}</p> : <p className="quiet">{t('states.loading')}</p>}
               </div>
             </div>
             {draft.error !== undefined && <Note tone="error" title={errorText(draft.error, t)} />}
             {outlook.data && problems.length === 0 && <OutlookView outlook={outlook.data} apply={apply} />}
           </div>
-          <CommandLine text={draft.text} names={draft.names} given={draft.given} set={draft.setGiven} resume={resume} name={job?.name ?? ''} />
+          {unsaid > 0 && <Note tone="error" title={t('create.refused')}>{Object.entries(draft.refused).map(([at, one]) => <div key={at}>{one.message || one.id}</div>)}</Note>}
+          <Problems problems={problems} warnings={checked.data?.warnings} />
           <Most acting={acting} job={job} />
         </section>
+        <section aria-label={t('create.file')} className="stack">
+          <Editor text={draft.text} change={draft.setText} problems={problems} />
+          <CommandLine text={draft.text} names={draft.names} given={draft.given} set={draft.setGiven} resume={resume} name={job?.name ?? ''} />
+        </section>
+        </div>
       </div>
       <Tabs
         label={t('create.parts')}

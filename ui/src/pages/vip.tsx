@@ -89,7 +89,7 @@ function Vip({ place, first }: { place: string; first: string }) {
       </section>
       <div className="split">
         <section aria-label={t('create.file')} className="stack">
-          {none ? <p className="card quiet">{t('vip.form_first')}</p> : <Form job={job} defaults={draft.read.data?.defaults ?? []} change={change} open />}
+          {none ? <p className="card quiet">{t('vip.form_first')}</p> : <Form draft={draft} nodes={false} />}
           <Editor text={draft.text} change={draft.setText} problems={chosen.length > 0 ? problems : []} />
           {chosen.length > 0 && <Problems problems={problems} warnings={checked.data?.warnings} />}
         </section>
@@ -104,7 +104,7 @@ function Vip({ place, first }: { place: string; first: string }) {
 
 // Asking is how the owners on machines to ask for are asked: for how long, with what
 // words, and what no answer means.
-function Asking({ machines, chosen, ask, set, off }: { machines: Machine[]; chosen: VIPMachine[]; ask: { for: string; silence: string; message: string }; set: (changes: FileChange[]) => Promise<void>; off: boolean }) {
+function Asking({ machines, chosen, ask, set, off }: { machines: Machine[]; chosen: VIPMachine[]; ask: { for: string; silence: string; message: string }; set: (changes: FileChange[]) => Promise<unknown>; off: boolean }) {
   const { t } = useTranslation()
   const [message, setMessage] = useState<string>()
   const [time, setTime] = useState<string>()

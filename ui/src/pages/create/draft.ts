@@ -5,7 +5,7 @@ import { ApiError, call } from '../../api'
 import { fileOf } from '../../parts/actions'
 import { dropDraft, keepDraft, readDraft } from '../../parts/draft'
 import { variablesOf, type FileChange } from '../../parts/jobfile'
-import type { JobFormatted, JobOutlook, JobSubmitted, JobValidated } from '../../types'
+import type { Error as Failure, JobFormatted, JobOutlook, JobSubmitted, JobValidated } from '../../types'
 import { problemsOf } from './file'
 
 // useLater returns a value once it has not changed for so many milliseconds, or
@@ -88,12 +88,16 @@ export function useDraft(place: string, first: string, options: { resume?: Resum
   }
   // change edits the file on the server, which keeps its comments and what it
   // does not know about; changes are made one after the other. It ends when the
-  // form shows what the file says then.
+  // form shows what the file says then, and reports whether the file has it: a value
+  // that no file may hold is refused, by its place, and the file stays as it is.
+  const [refused, setRefused] = useState<Record<string, Failure>>({})
   const newest = useRef(text)
   newest.current = text
-  const queue = useRef(Promise.resolve())
-  const change = (set: FileChange[]): Promise<void> =>
+  const queue = useRef(Promise.resolve(true))
+  const change = (set: FileChange[]): Promise<boolean> =>
     (queue.current = queue.current.then(async () => {
+      const [at] = set
+      if (!at) return true
       for (;;) {
         const before = newest.current
         try {
@@ -105,15 +109,23 @@ export function useDraft(place: string, first: string, options: { resume?: Resum
           setText(made.hcl)
           atOnce(now)
           setError(undefined)
+          forget(set.map((one) => one.at))
+          return true
         } catch (failure) {
-          setError(failure)
+          if (failure instanceof ApiError && failure.status === 400) setRefused((all) => ({ ...all, [at.at]: problemsOf(failure.failure)[0]! }))
+          else setError(failure)
+          return false
         }
-        return
       }
     }))
+  const forget = (places: string[]) => setRefused((all) => (places.some((at) => at in all) ? Object.fromEntries(Object.entries(all).filter(([at]) => !places.includes(at))) : all))
+  const write = (now: string) => {
+    setText(now)
+    setRefused({})
+  }
   const anew = () => {
-    setText(first)
+    write(first)
     setBefore(undefined)
   }
-  return { before: before && before.text !== first ? before : undefined, anew, text, setText, names, given, setGiven, asked, later, checked, read, valid, outlook, problems, job: read.isError ? undefined : read.data?.job, change, submit, busy, error }
+  return { before: before && before.text !== first ? before : undefined, anew, text, setText: write, names, given, setGiven, asked, later, checked, read, valid, outlook, problems, job: read.isError ? undefined : read.data?.job, change, refused, forget, submit, busy, error }
 }
