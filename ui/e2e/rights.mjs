@@ -9,8 +9,8 @@ import { startAgent, visit } from './agent.mjs'
 import { cards, signedIn } from './views.mjs'
 
 const words = {
-  en: { limit: 'Time limit', more: 'More', file: 'Job file', whatIf: 'What if…', ofModel: 'Cards of', newJob: 'New job', stop: 'Stop', clone: 'Clone', cordon: 'Cordon', hours: '4 h', day: 'A day more', none: 'No limit', sure: 'Yes, let it expire', over: /at once/, pause: 'Pause', resume: 'Continue', longest: /^Longest run time/, jobs: 'Jobs', logs: 'Logs', form: 'Form', wanted: /2 wanted by the queue/ },
-  zh: { limit: '使用时长', more: '更多', file: '任务文件', whatIf: '假如……', ofModel: '卡型号', newJob: '新建任务', stop: '停止', clone: '复制', cordon: '停止调度', hours: '4 小时', day: '延长 1 天', none: '不限', sure: '确认，让它过期', over: /立即过期/, pause: '暂停', resume: '继续', longest: /^最长运行时间/, jobs: '任务', logs: '日志', form: '表单', wanted: /排队共需 2/ },
+  en: { limit: 'Time limit', more: 'More', file: 'Job file', whatIf: 'What if…', ofModel: 'Cards of', newJob: 'New job', stop: 'Stop', clone: 'Clone', cordon: 'Cordon', hours: '4 h', day: 'A day more', none: 'No limit', sure: 'Yes, let it expire', over: /at once/, pause: 'Pause', resume: 'Continue', longest: /^Longest run time/, jobs: 'Jobs', logs: 'Logs', wanted: /2 wanted by the queue/ },
+  zh: { limit: '使用时长', more: '更多', file: '任务文件', whatIf: '假如……', ofModel: '卡型号', newJob: '新建任务', stop: '停止', clone: '复制', cordon: '停止调度', hours: '4 小时', day: '延长 1 天', none: '不限', sure: '确认，让它过期', over: /立即过期/, pause: '暂停', resume: '继续', longest: /^最长运行时间/, jobs: '任务', logs: '日志', wanted: /排队共需 2/ },
 }
 
 const file = (name, more = '', devices = 0) => `job "${name}" {
@@ -190,7 +190,7 @@ async function phones(browser, agent, token, lang, name, inspect) {
   for (const [place, path, ready] of [['create', '/jobs/new', '.verdict'], ['vip', '/vip', '.work'], ['queue', '/queue', 'tr.row'], ['node', '/nodes/' + node.id, 'tr.row'], ['job', '/jobs/' + name, '.history li'], ['jobs', '/jobs', '.rows a'], ['cluster', '/cluster', '.wall canvas']]) {
     await visit(page, agent.address + path)
     await page.locator(ready).first().waitFor()
-    if (place === 'create') await page.locator('summary', { hasText: words[lang].form }).click()
+    if (place === 'create') for (const folded of await page.locator('.filling summary').all()) await folded.click()
     if (place === 'jobs') await page.locator('[role=search] .drop > summary').first().click() // what folds open fits as well
     const wide = await page.evaluate(() => [document.documentElement.scrollWidth, ...[...document.querySelectorAll('main button, main input, main select, main summary, main h1, main .tag')].filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest('details:not([open]) > :not(summary)') && !one.closest('.scroll, .tab-list, .wall, .rows, .editor, .grid, table')).map((one) => one.outerHTML.slice(0, 120))])
     await inspect(page, `rights-${lang}-phone-${place}`)
