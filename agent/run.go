@@ -464,6 +464,7 @@ func (a *Agent) openServer(context.Context) error {
 	if a.notifier, err = openNotifier(a); err != nil {
 		return err
 	}
+	openKeeper(a)
 	a.copies.follow()
 	a.keyring.follow()
 	if a.identity.founder && len(a.raft.Peers()) == 0 {

@@ -177,7 +177,15 @@ func walkData(v visitor, job *structs.Job) {
 		v.argument("storage", text(&m.Storage))
 		v.argument("read_only", flag(&m.ReadOnly))
 	})
-	named(v, "output", "", &job.Output, func(v visitor) { v.argument("storage", text(&job.OutputStorage)) })
+	named(v, "output", "", &job.Output, func(v visitor) {
+		v.argument("storage", text(&job.OutputStorage))
+		single(v, "keep", &job.OutputKeep, func(v visitor, k *structs.OutputKeep) {
+			v.label("as", &k.As, false)
+			v.argument("name", text(&k.Name))
+			v.argument("when", text(&k.When))
+			v.argument("path", text(&k.Path))
+		})
+	})
 }
 
 func walkDataRef(v visitor, ref *structs.DataRef) {

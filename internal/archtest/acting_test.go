@@ -27,8 +27,8 @@ func idle() map[string]string {
 	return map[string]string{
 		"Job.Description": label, "Job.Meta": label,
 		"Job.SSH": refused, "Job.Jupyter": refused, "BatchSubtask.Algorithm": refused,
-		"Workdir.Source": code, "Workdir.Files": code, "Workdir.Bytes": code, "Workdir.Git": code, "Workdir.Repo": code,
-		"WorkdirGit.Commit": code, "WorkdirGit.Branch": code, "WorkdirGit.Dirty": code,
+		"Workdir.Source": code, "Workdir.Files": code, "Workdir.Bytes": code, "Workdir.Repo": code,
+		"WorkdirGit.Branch": code,
 		"SavedCheckpoint.Rank": "written by nodes, shown to people",
 		"Resources.SKU":        "admission writes what the spec holds into the job",
 	}

@@ -158,6 +158,11 @@ job "resnet50" {
   }
   output "models/run7" {
     storage = "nas"
+    keep "model" {
+      name = "resnet"
+      when = "success"
+      path = "best"
+    }
   }
   restart {
     max_restarts = 3

@@ -135,6 +135,7 @@ func Admit(snapshot *state.Snapshot, job *structs.Job) (*Admitted, *structs.Erro
 	problems = append(problems, fixSecrets(snapshot, admitted)...)
 	problems = append(problems, fixCode(snapshot, admitted)...)
 	problems = append(problems, fixData(snapshot, admitted, defaults)...)
+	problems = append(problems, fixKeep(snapshot, admitted)...)
 	problems = append(problems, channelProblems(snapshot, job.User, asked)...)
 	if err := structs.InvalidJob(structs.CodeInvalid, problems); err != nil {
 		return nil, err

@@ -363,6 +363,9 @@ func (tx *txn) endSubjob(job *structs.Job, before, after *structs.Subjob, end st
 		after.Nomination = nil
 	}
 	tx.putSubjob(job, before, after)
+	if state == structs.JobSucceeded {
+		tx.keepSuccess(job, after)
+	}
 	if before.State == structs.JobQueued {
 		tx.endForecasts(job.ID, after.Index, after.NextAttempt(), false)
 	}

@@ -81,6 +81,13 @@ func (tx *txn) makeData(of *structs.DataObject) (*structs.DataObject, *structs.E
 // applyDataBegin reserves a version for an upload, goes on with one, or registers a
 // directory.
 func applyDataBegin(tx *txn, body *structs.DataBegin) (structs.ApplyResult, *structs.Error) {
+	return tx.beginVersion(body, tx.by)
+}
+
+func (tx *txn) beginVersion(body *structs.DataBegin, by string) (structs.ApplyResult, *structs.Error) {
+	if refusal := checkTake(body); refusal != nil {
+		return structs.ApplyResult{}, refusal
+	}
 	switch problem := body.Object.Problem(); {
 	case problem != "":
 		return refuse(structs.CodeInvalid, "state.data_malformed", "field", problem)
@@ -107,6 +114,12 @@ func applyDataBegin(tx *txn, body *structs.DataBegin) (structs.ApplyResult, *str
 	} else if object.Storage != body.Object.Storage {
 		return structs.ApplyResult{}, dataElsewhere(object, body.Object.Storage)
 	}
+	var origin *structs.DataOrigin
+	if body.Take != nil {
+		if origin, refusal = tx.takeOrigin(object, body, by); refusal != nil {
+			return structs.ApplyResult{}, refusal
+		}
+	}
 	if begun := object.Upload(body.UploadID); begun != nil {
 		if begun.State == structs.DataUploading {
 			begun.ExpiresAt = max(begun.ExpiresAt, tx.now.Add(structs.DataUploadFor.Std()))
@@ -120,7 +133,7 @@ func applyDataBegin(tx *txn, body *structs.DataBegin) (structs.ApplyResult, *str
 	version := structs.DataVersion{
 		Number: object.Next, State: structs.DataUploading, Files: body.Files, Bytes: body.Bytes, Tag: body.Tag,
 		UploadID: body.UploadID, ExpiresAt: tx.now.Add(structs.DataUploadFor.Std()),
-		MadeAt: tx.now, MadeBy: tx.by, JobID: body.JobID, Attempt: body.Attempt, Source: body.Source,
+		MadeAt: tx.now, MadeBy: by, JobID: body.JobID, Attempt: body.Attempt, Origin: origin, Source: body.Source,
 	}
 	if body.Source != "" {
 		version.State, version.ExpiresAt, version.Files, version.Bytes = structs.DataRegistered, 0, 0, 0
@@ -210,6 +223,9 @@ func applyDataCommit(tx *txn, body *structs.DataCommit) (structs.ApplyResult, *s
 	version.Digest, version.Files, version.Bytes = body.Digest, body.Files, body.Bytes
 	version.MadeAt = tx.now
 	tx.putData(object)
+	if o := version.Origin; o != nil {
+		tx.tellKept(version.JobID, o.Subjob, version.Attempt, "event.job.output_kept", object.Ref(), version.Number, nil)
+	}
 	return accepted()
 }
 
@@ -238,6 +254,9 @@ func applyDataDrop(tx *txn, body *structs.DataDrop) (structs.ApplyResult, *struc
 	if number == 0 {
 		tx.remove(tableData, dataKey(body.ID), tx.dataObject(body.ID))
 		return accepted()
+	}
+	if gone := object.Version(number); gone != nil && gone.Origin != nil && body.Cause != nil {
+		tx.tellKept(gone.JobID, gone.Origin.Subjob, gone.Attempt, "event.job.output_refused", object.Ref(), number, body.Cause)
 	}
 	object.Versions = slices.DeleteFunc(object.Versions, func(v structs.DataVersion) bool { return v.Number == number })
 	tx.putData(object)

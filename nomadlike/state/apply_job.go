@@ -101,6 +101,9 @@ func sameRequest(before, job *structs.Job) bool {
 	plain := func(job *structs.Job) []byte {
 		one := *job
 		one.ID, one.SubmittedAt, one.Priority, one.TimeLimit, one.Tags, one.Note = "", 0, "", 0, nil, ""
+		if one.OutputKeep != nil {
+			one.OutputKeep = &structs.OutputKeep{As: one.OutputKeep.As, Name: one.OutputKeep.Name, When: one.OutputKeep.When, Path: one.OutputKeep.Path}
+		}
 		one.Algorithms, one.Datasets, one.Models = asAsked(one.Algorithms), asAsked(one.Datasets), asAsked(one.Models)
 		data, err := wire.Marshal(&one)
 		if err != nil {

@@ -77,6 +77,7 @@ func (tx *txn) saved(job *structs.Job, before *structs.Subjob, alloc *structs.Al
 	kept := before.Checkpoints[max(0, len(before.Checkpoints)+1-structs.CheckpointsKept):]
 	after.Checkpoints = append(slices.Clone(kept), made)
 	tx.putSubjob(job, before, &after)
+	tx.keepCheckpoint(job, before.Index, &made)
 	if row, ok := tx.attempt(alloc.JobID, alloc.Subjob, alloc.Attempt); ok {
 		attempt := *row.Attempt
 		attempt.CheckpointAt = tx.now

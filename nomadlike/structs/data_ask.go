@@ -11,6 +11,7 @@ const (
 	DataAskRead     = "read"     // chunks of a version
 	DataAskVerify   = "verify"   // compare a version with its manifest
 	DataAskRemove   = "remove"   // remove a version
+	DataAskTake     = "take"     // make the version of what a job wrote; of agents from KeepProtocol on
 )
 
 // Bounds of a DataAsk.
@@ -43,6 +44,7 @@ type DataAsk struct {
 	Offset int64       `json:"offset,omitempty"` // of the piece in the manifest
 	Data   []byte      `json:"data,omitempty"`   // a piece of the manifest, or the bytes of Chunks one after the other
 	End    bool        `json:"end,omitempty"`    // with the last piece of the manifest
+	From   *DataOutput `json:"from,omitempty"`   // of DataAskTake
 }
 
 // DataReply is what the node says.
@@ -54,6 +56,8 @@ type DataReply struct {
 	Bytes   int64       `json:"bytes,omitempty"`   // of what takes long: looked at so far
 	All     int64       `json:"all,omitempty"`     // of how many
 	Files   int         `json:"files,omitempty"`   // of a version that is made, or was verified
+	Digest  string      `json:"digest,omitempty"`  // of a version that was made of what a job wrote
+	Copied  int64       `json:"copied,omitempty"`  // bytes of that which had to be copied
 	Wrong   []DataWrong `json:"wrong,omitempty"`   // at most DataWrongMax
 	Wrongs  int         `json:"wrongs,omitempty"`  // how many there are
 }

@@ -94,6 +94,8 @@ type DataVersion struct {
 	MadeBy  string   `json:"made_by,omitempty"`
 	JobID   string   `json:"job_id,omitempty"` // that made it
 	Attempt uint64   `json:"attempt,omitempty"`
+	// Origin is what made it, of a version that is made of what a job wrote.
+	Origin *DataOrigin `json:"origin,omitempty" since:"45"`
 
 	// Source is the directory of a registered version, below the storage; "" is the
 	// version's own place.
@@ -182,6 +184,9 @@ func (o *DataObject) Copy() *DataObject {
 	c := *o
 	c.Labels = maps.Clone(o.Labels)
 	c.Favourites, c.Versions = slices.Clone(o.Favourites), slices.Clone(o.Versions)
+	for i := range c.Versions {
+		c.Versions[i].Origin = c.Versions[i].Origin.Copy()
+	}
 	return &c
 }
 
@@ -270,6 +275,9 @@ type DataBegin struct {
 	JobID    string `json:"job_id,omitempty"`
 	Attempt  uint64 `json:"attempt,omitempty"`
 	Source   string `json:"source,omitempty"`
+	// Take has the version be made of what a job wrote, by a node that has both storages;
+	// job and attempt above are then of it.
+	Take *DataTake `json:"take,omitempty" since:"45"`
 }
 
 // DataCommit has an upload be a version: its bytes are where jobs look for them.
@@ -288,6 +296,8 @@ type DataDrop struct {
 	ID       DataID `json:"id"`
 	Number   int    `json:"number,omitempty"` // 0, without UploadID: the object
 	UploadID string `json:"upload_id,omitempty"`
+	// Cause is why a version cannot be made of what a job wrote; the job's history tells.
+	Cause *Reason `json:"cause,omitempty" since:"45"`
 }
 
 // DataExpire ends uploads. What is not over at the command's time is left alone.

@@ -25,6 +25,7 @@ func (j *Job) Copy() *Job {
 	c.Models = copyRefs(j.Models)
 	c.Volumes = copyRefs(j.Volumes)
 	c.Mounts = slices.Clone(j.Mounts)
+	c.OutputKeep = clonePointer(j.OutputKeep)
 	c.Restart = clonePointer(j.Restart)
 	c.LimitWarning = clonePointer(j.LimitWarning)
 	c.Checkpoint = j.Checkpoint.Copy()

@@ -57,6 +57,32 @@ func (v *validator) data(j *Job) {
 	if j.OutputStorage != "" {
 		v.name("output.storage", j.OutputStorage)
 	}
+	v.outputKeep(j)
+}
+
+// outputKeep checks what the output is to become.
+func (v *validator) outputKeep(j *Job) {
+	keep := j.OutputKeep
+	if keep == nil {
+		return
+	}
+	if j.Output == "" {
+		v.add("output", "job.keep_output", "job.keep_output.hint")
+	}
+	if j.Batch != nil {
+		v.excludes("output.keep.as", "batch")
+	}
+	v.choice("output.keep.as", keep.As, false, TakenKinds()...)
+	if keep.Name != "" {
+		v.name("output.keep.name", keep.Name)
+	}
+	v.choice("output.keep.when", keep.When, true, KeepOnSuccess, KeepOnCheckpoint)
+	if keep.Path != "" && v.word("output.keep.path", keep.Path, PathMax) && !belowPath(keep.Path) {
+		v.add("output.keep.path", "job.output", "job.keep_path.hint", "value", keep.Path)
+	}
+	if keep.Path != "" && keep.When == KeepOnCheckpoint {
+		v.excludes("output.keep.path", "output.keep.when")
+	}
 }
 
 // references checks the named data of one kind.

@@ -42,6 +42,9 @@ func (j *Job) StorageNeeds() []string {
 	if j.Output != "" {
 		needs = append(needs, StorageOutput+"/"+j.OutputStorage)
 	}
+	if j.Output != "" && j.OutputStorage == "" && j.OutputKeep != nil { // only that node knows where it lies
+		needs = append(needs, j.OutputKeep.As+"/"+j.OutputKeep.Storage)
+	}
 	slices.Sort(needs)
 	return slices.Compact(needs)
 }

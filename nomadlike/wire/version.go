@@ -53,7 +53,8 @@ package wire
 //	42  2026-11-27  images of nodes: commands 71 and 72, Node.Images, Node.Image, what is declared of images in stored states
 //	43  2026-11-27  the bytes of named data: Node.Data
 //	44  2026-11-27  where the bytes of named data lie stays when its owner changes: DataObject.Home
-const ProtocolVersion = 44
+//	45  2026-11-27  outputs of jobs become versions of named data: Job.OutputKeep, DataBegin.Take, DataDrop.Cause, DataVersion.Origin, what Node.Data is asked to take
+const ProtocolVersion = 45
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -89,5 +90,6 @@ const (
 	ProtocolCodeSince    = 40 // ProjectDelete.EndsCode
 	ProtocolHolds        = 36 // NotifyMark.Holds, structs.NotifyQuota in NotifySet
 	ProtocolServices     = 34 // CommandServiceAccountPut to CommandTokensUsed, RestService, Token.UsedAt
+	ProtocolKeep         = 45 // Job.OutputKeep, DataBegin.Take, what Node.Data is asked to take
 	ProtocolImages       = 42 // CommandImagePut, CommandImageTold, Node.Images, Node.Image
 )

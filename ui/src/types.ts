@@ -531,6 +531,14 @@ export interface DataFinished {
   version: number
 }
 
+export interface DataInput {
+  digest?: string
+  kind: string
+  name: string
+  project: string
+  version: number
+}
+
 export interface DataJob {
   id: string
   name: string
@@ -588,6 +596,26 @@ export interface DataObject {
   published?: boolean
   storage: string
   versions?: DataVersion[]
+}
+
+export interface DataOrigin {
+  access?: string
+  code?: string
+  command?: string
+  commit?: string
+  dirty?: boolean
+  failed?: boolean
+  image?: string
+  inputs?: DataInput[]
+  job: string
+  node_id?: string
+  output: string
+  path?: string
+  project: string
+  step?: number
+  storage?: string
+  subjob?: number
+  user?: string
 }
 
 export interface DataPick {
@@ -674,6 +702,7 @@ export interface DataVersion {
   made_at?: string
   made_by?: string
   number: number
+  origin?: DataOrigin
   source?: string
   state: string
   tag?: string
@@ -1150,6 +1179,7 @@ export interface Job {
   note?: string
   notify?: JobNotify
   output?: string
+  output_keep?: OutputKeep
   output_storage?: string
   outside_yields?: boolean
   patient_starts?: boolean
@@ -2045,6 +2075,14 @@ export interface Outlook {
   now: number
   pools: PoolLoad[] | null
   times: (string | null)[] | null
+}
+
+export interface OutputKeep {
+  as: string
+  name?: string
+  path?: string
+  storage?: string
+  when?: string
 }
 
 export interface PasswordChanged {

@@ -124,6 +124,8 @@ var limitGroups = []limitGroup{
 		{"nomadlike/structs", "DataLabelsMax", count},
 		{"nomadlike/structs", "DataLabelMax", size},
 		{"nomadlike/structs", "DataMarksMax", count},
+		{"nomadlike/structs", "OriginInputsMax", count},
+		{"nomadlike/structs", "OriginTextMax", size},
 		{"nomadlike/client/data", "FilesMax", count},
 		{"nomadlike/client/data", "SourceFilesMax", count},
 		{"nomadlike/client/data", "namesMax", size},

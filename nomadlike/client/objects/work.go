@@ -41,6 +41,10 @@ func (s *Store) Answer(ctx context.Context, ask *structs.DataAsk) (*structs.Data
 		return s.work(ctx, ask, func(ctx context.Context, p *structs.DataPlace, _ string, done, all *atomic.Int64) (*structs.DataReply, error) {
 			return s.verify(ctx, p, done, all)
 		})
+	case structs.DataAskTake:
+		return s.work(ctx, ask, func(ctx context.Context, _ *structs.DataPlace, _ string, done, all *atomic.Int64) (*structs.DataReply, error) {
+			return take(ctx, s, ask, done, all)
+		})
 	case structs.DataAskAbort:
 		return &structs.DataReply{Done: true}, s.abort(&ask.Place, ask.Upload)
 	case structs.DataAskList:
