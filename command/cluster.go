@@ -137,7 +137,9 @@ func eventStream(set *flag.FlagSet) func(*Env, []string) error {
 }
 
 // eventTopics lists what events can be about.
-func eventTopics() []string { return []string{"job", "attempt", "alloc", "node", "token", "cluster"} }
+func eventTopics() []string {
+	return []string{"job", "attempt", "alloc", "node", "token", "cluster", "data"}
+}
 
 // printEvents prints until the stream ends, and returns why it did.
 func (env *Env) printEvents(stream *api.EventStream, output outputFlags) error {

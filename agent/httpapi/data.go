@@ -50,6 +50,7 @@ func (h *dataHandlers) list(r *front.Request) (*api.DataList, error) {
 	for object := range snapshot.DataOf(own) {
 		out.Used += object.Bytes()
 	}
+	running := runningOnData(snapshot)
 	objects := snapshot.DataOf(own)
 	if all || favourites || r.Caller.Principal.Project == "" && !r.Caller.Standing.Named {
 		objects = snapshot.AllData()
@@ -59,11 +60,31 @@ func (h *dataHandlers) list(r *front.Request) (*api.DataList, error) {
 			continue
 		}
 		detail := h.detail(r, snapshot, object)
+		detail.Running = running[object.Ref()]
 		if detail.Object.Versions = nil; detail.Favourite || !favourites {
 			out.Objects = append(out.Objects, detail)
 		}
 	}
 	return &out, nil
+}
+
+// runningOnData counts the jobs that run and use each object.
+func runningOnData(snapshot *state.Snapshot) map[structs.DataID]int {
+	running, seen := make(map[structs.DataID]int), make(map[string]bool)
+	for attempt := range snapshot.LiveAttempts() {
+		if seen[attempt.JobID] {
+			continue
+		}
+		seen[attempt.JobID] = true
+		if view, there := snapshot.Job(attempt.JobID); there {
+			named := make(map[structs.DataID]bool) // a job may name an object twice
+			view.Job.DataPicks(func(kind string, ref *structs.DataRef) { named[ref.Object.Of(kind, ref)] = true })
+			for id := range named {
+				running[id]++
+			}
+		}
+	}
+	return running
 }
 
 func (h *dataHandlers) read(r *front.Request, known *structs.DataObject) (*api.DataDetail, error) {
@@ -112,6 +133,12 @@ func (h *dataHandlers) detail(r *front.Request, snapshot *state.Snapshot, object
 	out.Object.Favourites = nil
 	if newest := object.Newest(); newest != nil {
 		out.Newest, out.Files, out.Bytes = newest.Number, newest.Files, newest.Bytes
+		out.NewestAt, out.NewestTag = newest.MadeAt, newest.Tag
+	}
+	for i := range object.Versions {
+		if object.Versions[i].Usable() {
+			out.Count++
+		}
 	}
 	return out
 }

@@ -420,20 +420,28 @@ func (h *dataBytes) list(r *front.Request, known *structs.DataObject) error {
 	if err != nil {
 		return err
 	}
+	data, err := h.manifestData(r.Context(), version, place)
+	if err != nil {
+		return err
+	}
+	binaryHead(r, int64(len(data)))
+	_, _ = r.Writer.Write(data) // a reader that goes away misses bytes of Content-Length
+	return nil
+}
+
+// manifestData reads the list of files of a version. Nothing of it is compared.
+func (h *dataBytes) manifestData(ctx context.Context, version *structs.DataVersion, place structs.DataPlace) ([]byte, error) {
 	var data bytes.Buffer
 	for {
-		reply, err := h.ask(r.Context(), version.Digest, true, &structs.DataAsk{What: structs.DataAskList, Place: place, Offset: int64(data.Len())})
+		reply, err := h.ask(ctx, version.Digest, true, &structs.DataAsk{What: structs.DataAskList, Place: place, Offset: int64(data.Len())})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		data.Write(reply.Data)
 		if len(reply.Data) == 0 || int64(data.Len()) >= reply.Total || data.Len() > tree.ManifestSizeMax {
-			break
+			return data.Bytes(), nil
 		}
 	}
-	binaryHead(r, int64(data.Len()))
-	_, _ = io.Copy(r.Writer, &data) // a reader that goes away misses bytes of Content-Length
-	return nil
 }
 
 // read answers data.chunks.

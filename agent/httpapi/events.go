@@ -34,7 +34,7 @@ func (h *eventHandlers) stream(r *front.Request) error {
 	after, job, project := place(&q), q.Text("job"), q.Text("project")
 	topics := splitList(q.Text("topic"))
 	for _, topic := range topics {
-		if !slices.Contains([]string{"job", "attempt", "alloc", "node", "pool", "project", "token", "cluster"}, topic) {
+		if !slices.Contains([]string{"job", "attempt", "alloc", "node", "pool", "project", "token", "cluster", "data"}, topic) {
 			q.Refuse("topic", topic)
 		}
 	}
@@ -131,8 +131,22 @@ func mayHear(r *front.Request, now *state.Snapshot, e *structs.Event) bool {
 		object, verb = auth.Object{Kind: auth.ObjectNode, ID: e.NodeID}, auth.VerbRead
 	case e.Topic == "pool":
 		object, verb = auth.Object{Kind: auth.ObjectPool}, auth.VerbRead
+	case e.Topic == "data":
+		object, verb = heardData(now, e), auth.VerbRead
 	case e.Topic == "project":
 		object, verb = auth.Object{Kind: auth.ObjectProject, ID: e.Project, Project: e.Project}, auth.VerbRead
 	}
 	return auth.Allowed(r.Caller.Principal, verb, object).Allow
+}
+
+// heardData is the named data that an event is about, as it is now, or as it was when it
+// was removed.
+func heardData(now *state.Snapshot, e *structs.Event) auth.Object {
+	id := structs.DataID{Project: e.Params["project"], Kind: e.Params["kind"], Name: e.Params["name"]}
+	if known := now.Data(id); known != nil {
+		return dataObject(now, known)
+	}
+	return dataObject(now, &structs.DataObject{
+		Project: id.Project, Kind: id.Kind, Name: id.Name, Owner: e.Params["owner"], Access: e.Params["access"], Published: e.Params["published"] != "",
+	})
 }

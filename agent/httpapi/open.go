@@ -137,5 +137,6 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 	}
 	made.dataBytes = &dataBytes{dataHandlers: &made.data, calls: calls, bodies: newTurns(dataBodiesMax, api.DataUploadsMax)}
 	made.data.removed = made.dataBytes.drop
+	made.dataFiles = &dataFiles{dataBytes: made.dataBytes, streams: make(chan struct{}, api.DataArchiveMax)}
 	return made
 }

@@ -30,6 +30,7 @@ type endpoints struct {
 	code        *codeHandlers
 	data        dataHandlers
 	dataBytes   *dataBytes
+	dataFiles   *dataFiles
 	notify      notifyHandlers
 	tokens      tokenHandlers
 	shares      shareHandlers
@@ -145,6 +146,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.WriteOf(data, api.DataMark, e.data.mark)
 	front.ReadOf(data, api.DataDelete, e.data.delete)
 	e.dataBytes.table(data)
+	e.dataFiles.table(data)
 	front.ReadOf(caller, api.NotifyRead, e.notify.read)
 	front.WriteOf(caller, api.NotifyPut, e.notify.put)
 	front.WriteOf(caller, api.NotifyChannelPut, e.notify.putChannel)

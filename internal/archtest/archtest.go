@@ -27,6 +27,7 @@ func House() []Room {
 		{"nomadlike/load", 1},
 		{"nomadlike/placement/...", 1},
 		{"nomadlike/audit/...", 1},
+		{"nomadlike/preview", 1},
 		{"nomadlike/tree", 1}, // the same bytes for laptop, server and node: none of them owns what a tree is
 		{"nomadlike/codestore", 2},
 		{"nomadlike/repository", 2},

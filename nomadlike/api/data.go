@@ -35,9 +35,13 @@ type DataDetail struct {
 	Newest     int                `json:"newest,omitempty"` // version that a job gets which names none; 0: there is none yet
 	Files      int                `json:"files"`            // of the newest
 	Bytes      int64              `json:"bytes"`            // of the newest
-	AllBytes   int64              `json:"all_bytes"`        // of all versions, as the project's quota counts them
-	Favourite  bool               `json:"favourite"`        // the caller's own mark
-	Favourites int                `json:"favourites"`       // marks of all users
+	NewestAt   structs.UnixNano   `json:"newest_at,omitempty"`
+	NewestTag  string             `json:"newest_tag,omitempty"`
+	Count      int                `json:"count"`             // versions that jobs may name
+	Running    int                `json:"running,omitempty"` // of data.list: jobs that run and use it, also those that the caller may not see
+	AllBytes   int64              `json:"all_bytes"`         // of all versions, as the project's quota counts them
+	Favourite  bool               `json:"favourite"`         // the caller's own mark
+	Favourites int                `json:"favourites"`        // marks of all users
 	Verbs      []string           `json:"verbs"`
 	Jobs       []DataJob          `json:"jobs,omitempty"` // of data.read: that have not ended, use it, and may be seen by the caller
 }

@@ -138,6 +138,7 @@ func Routes() []Route {
 	routes = append(routes, codeRoutes()...)
 	routes = append(routes, dataRoutes()...)
 	routes = append(routes, dataBytesRoutes()...)
+	routes = append(routes, dataTreeRoutes()...)
 	routes = append(routes, queueRoutes()...)
 	routes = append(routes, forecastRoutes()...)
 	routes = append(routes, allocationRoutes()...)

@@ -22,7 +22,7 @@ const eventLineMax = 1 << 20 // bytes
 type EventFilter struct {
 	After   structs.Cursor // begin after this place, told by EventStream.Cursor
 	Index   uint64         // without After: begin with the events of this index; 0: only what is new
-	Topics  []string       // job | attempt | alloc | node | token | cluster
+	Topics  []string       // job | attempt | alloc | node | token | cluster | data
 	JobID   string
 	Project string
 }

@@ -18,6 +18,19 @@ func (tx *txn) putData(object *structs.DataObject) {
 	tx.put(tableData, dataKey(object.Ref()), object)
 }
 
+// tellData tells of an object, and who may hear of it: what is removed has no record that
+// says so. Of uploads nobody hears before they are versions.
+func (tx *txn) tellData(id string, object *structs.DataObject, version int) {
+	params := []string{"kind", object.Kind, "name", object.Name, "project", object.Project, "by", tx.by, "owner", object.Owner, "access", object.Access}
+	if version > 0 {
+		params = append(params, "version", decimal(version))
+	}
+	if object.Published {
+		params = append(params, "published", "true")
+	}
+	tx.tell(structs.Event{Topic: topicData, ID: id, Project: object.Project}, params...)
+}
+
 func dataUnknown(id structs.DataID) *structs.Error {
 	return structs.NewError(structs.CodeNotFound, "state.data_unknown", "kind", id.Kind, "name", id.Name, "project", id.Project)
 }
@@ -38,6 +51,7 @@ func applyDataPut(tx *txn, body *structs.DataPut) (structs.ApplyResult, *structs
 			return structs.ApplyResult{}, refusal
 		}
 		tx.putData(made)
+		tx.tellData("event.data.made", made, 0)
 		return accepted()
 	}
 	if object.Storage != known.Storage {
@@ -48,6 +62,7 @@ func applyDataPut(tx *txn, body *structs.DataPut) (structs.ApplyResult, *structs
 	next.Description, next.Labels = object.Description, object.Labels
 	next.ChangedAt, next.ChangedBy = tx.now, tx.by
 	tx.putData(next)
+	tx.tellData("event.data.changed", next, 0)
 	return accepted()
 }
 
@@ -142,6 +157,9 @@ func (tx *txn) beginVersion(body *structs.DataBegin, by string) (structs.ApplyRe
 	object.Next++
 	object.Versions = append(object.Versions, version)
 	tx.putData(object)
+	if version.Usable() {
+		tx.tellData("event.data.version", object, version.Number)
+	}
 	return accepted()
 }
 
@@ -226,6 +244,7 @@ func applyDataCommit(tx *txn, body *structs.DataCommit) (structs.ApplyResult, *s
 	if o := version.Origin; o != nil {
 		tx.tellKept(version.JobID, o.Subjob, version.Attempt, "event.job.output_kept", object.Ref(), version.Number, nil)
 	}
+	tx.tellData("event.data.version", object, version.Number)
 	return accepted()
 }
 
@@ -253,10 +272,14 @@ func applyDataDrop(tx *txn, body *structs.DataDrop) (structs.ApplyResult, *struc
 	}
 	if number == 0 {
 		tx.remove(tableData, dataKey(body.ID), tx.dataObject(body.ID))
+		tx.tellData("event.data.removed", object, 0)
 		return accepted()
 	}
 	if gone := object.Version(number); gone != nil && gone.Origin != nil && body.Cause != nil {
 		tx.tellKept(gone.JobID, gone.Origin.Subjob, gone.Attempt, "event.job.output_refused", object.Ref(), number, body.Cause)
+	}
+	if object.Version(number).Usable() {
+		tx.tellData("event.data.version_removed", object, number)
 	}
 	object.Versions = slices.DeleteFunc(object.Versions, func(v structs.DataVersion) bool { return v.Number == number })
 	tx.putData(object)
@@ -315,6 +338,7 @@ func applyDataTag(tx *txn, body *structs.DataTag) (structs.ApplyResult, *structs
 	untag(object, body.Tag)
 	version.Tag = body.Tag
 	tx.putData(object)
+	tx.tellData("event.data.tagged", object, version.Number)
 	return accepted()
 }
 

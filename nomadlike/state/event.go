@@ -18,6 +18,7 @@ const (
 	topicProject = "project"
 	topicUser    = "user"
 	topicSecret  = "secret"
+	topicData    = "data"
 
 	severityWarn  = "warn"
 	severityError = "error"

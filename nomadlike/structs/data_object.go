@@ -388,3 +388,18 @@ func (j *Job) NamesData() bool {
 func BelowPath(p string) bool {
 	return p != "" && len(p) <= PathMax && utf8.ValidString(p) && !strings.ContainsAny(p, "\x00\r\n\x1b") && belowPath(p)
 }
+
+// CopiedIn reports whether a node that holds these copies has one of a version. Pure.
+func (o *DataObject) CopiedIn(copies []string, version *DataVersion) bool {
+	if len(copies) == 0 {
+		return false
+	}
+	pick := DataPick{Project: o.Project, Owner: o.Home, Digest: version.Digest, Source: version.Source}
+	name := pick.dataName(o.Kind, &DataRef{Name: o.Name, Storage: o.Storage, Version: version.Number})
+	for _, of := range []string{"", o.Home} {
+		if slices.Contains(copies, CopyName(name, false, of)) || slices.Contains(copies, CopyName(name, true, of)) {
+			return true
+		}
+	}
+	return false
+}

@@ -6,7 +6,7 @@ type Event struct {
 	Index    uint64            `json:"index"` // Raft index that made it
 	Seq      int               `json:"seq"`   // order within the index
 	Time     UnixNano          `json:"time"`  // when, by the proposing server's clock
-	Topic    string            `json:"topic"` // job | attempt | alloc | node | token | cluster
+	Topic    string            `json:"topic"` // job | attempt | alloc | node | token | cluster | data
 	ID       string            `json:"id"`    // message id
 	Params   map[string]string `json:"params,omitempty"`
 	By       string            `json:"by,omitempty"` // user or agent that caused it

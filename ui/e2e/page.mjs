@@ -2,7 +2,7 @@
 // watch it run, read its logs, use a terminal, stop and clone it, read why
 // another one waits; in both languages, light and dark, with axe on every page.
 //
-//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|home|job|cards|maintenance|doors|away|views|rights|people|projects|secrets|services|through|told|vip|create|guides|measures]
+//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|home|job|cards|maintenance|doors|away|views|rights|people|projects|secrets|services|through|told|vip|create|data|guides|measures]
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -13,6 +13,7 @@ import { startAgent, visit } from './agent.mjs'
 import { attacks } from './attacks.mjs'
 import { away } from './away.mjs'
 import { create } from './create.mjs'
+import { data } from './data.mjs'
 import { guides } from './guides.mjs'
 import { cardsOfAnySize } from './cards.mjs'
 import { home } from './home.mjs'
@@ -327,6 +328,7 @@ try {
   if (wanted('told')) await told(browser, options.binary, inspect)
   if (wanted('vip')) await vip(browser, options.binary, inspect)
   if (wanted('create')) await create(browser, options.binary, inspect)
+  if (wanted('data')) await data(browser, options.binary, inspect)
   if (wanted('guides')) await guides(browser, options.binary, inspect)
   if (wanted('measures')) await measures(browser, agent, token)
   assert.ok(!agent.log().includes(token), 'the log holds no token')

@@ -54,6 +54,8 @@ const router = createBrowserRouter([
       { path: 'vip', lazy: () => again(() => Promise.all([import('./pages/vip'), withTexts('create', 'vip')])).then(([m]) => ({ Component: m.VipPage })) },
       { path: 'jobs/:id/:tab?', lazy: () => again(() => Promise.all([import('./pages/job'), withTexts('job')])).then(([m]) => ({ Component: m.JobPage })) },
       { path: 'compare', lazy: () => again(() => Promise.all([import('./pages/compare'), withTexts('compare')])).then(([m]) => ({ Component: m.Compare })) },
+      { path: 'data', lazy: () => again(() => Promise.all([import('./pages/data'), withTexts('data')])).then(([m]) => ({ Component: m.DataPage })) },
+      { path: 'data/:project/:kind/:name/:tab?', lazy: () => again(() => Promise.all([import('./pages/data/object'), withTexts('data')])).then(([m]) => ({ Component: m.DataObjectPage })) },
       { path: 'queue', lazy: () => again(() => Promise.all([import('./pages/queue'), withTexts()])).then(([m]) => ({ Component: m.QueuePage })) },
       { path: 'nodes/:id', lazy: () => again(() => Promise.all([import('./pages/node'), withTexts()])).then(([m]) => ({ Component: m.NodePage })) },
       { path: 'pools', lazy: () => again(() => Promise.all([import('./pages/pools'), withTexts()])).then(([m]) => ({ Component: m.Pools })) },

@@ -27,7 +27,7 @@ export function topicsOf(event: Pick<Event, 'topic' | 'job_id' | 'node_id'>): st
   switch (event.topic) {
     case 'job':
     case 'attempt':
-      return [['jobs'], ['queue'], ['pools'], ...(event.job_id ? [['job', event.job_id]] : [])]
+      return [['jobs'], ['queue'], ['pools'], ['data', 'use'], ...(event.job_id ? [['job', event.job_id]] : [])]
     case 'alloc':
       return [['nodes'], ...(event.job_id ? [['job', event.job_id]] : []), ...(event.node_id ? [['node', event.node_id]] : [])]
     case 'node':
@@ -36,6 +36,8 @@ export function topicsOf(event: Pick<Event, 'topic' | 'job_id' | 'node_id'>): st
       return [['pools'], ['nodes'], ['queue']]
     case 'project':
       return [['projects'], ['queue']]
+    case 'data':
+      return [['data']]
     case 'cluster':
       return [['servers']]
   }

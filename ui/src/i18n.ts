@@ -21,6 +21,7 @@ const rests = { zh: () => import('./catalogue.zh.rest'), en: () => import('./cat
 const partTexts = {
   compare: { zh: () => import('./locales/compare/zh.json'), en: () => import('./locales/compare/en.json') },
   create: { zh: () => import('./locales/create/zh.json'), en: () => import('./locales/create/en.json') },
+  data: { zh: () => import('./locales/data/zh.json'), en: () => import('./locales/data/en.json') },
   job: { zh: () => import('./locales/job/zh.json'), en: () => import('./locales/job/en.json') },
   limits: { zh: () => import('./locales/limits/zh.json'), en: () => import('./locales/limits/en.json') },
   more: { zh: () => import('./locales/more/zh.json'), en: () => import('./locales/more/en.json') },

@@ -510,16 +510,37 @@ export interface DataChunksRequest {
   chunks: CodePartRef[] | null
 }
 
+export interface DataCopy {
+  away?: boolean
+  node: string
+  node_id: string
+  version: number
+}
+
 export interface DataDetail {
   all_bytes: number
   bytes: number
+  count: number
   favourite: boolean
   favourites: number
   files: number
   jobs?: DataJob[]
   newest?: number
+  newest_at?: string
+  newest_tag?: string
   object: DataObject
+  running?: number
   verbs: string[] | null
+}
+
+export interface DataEntry {
+  dir?: boolean
+  files?: number
+  link?: string
+  name: string
+  ref?: string
+  runs?: boolean
+  size: number
 }
 
 export interface DataFinished {
@@ -626,6 +647,12 @@ export interface DataPick {
   source?: string
 }
 
+export interface DataPreview {
+  shown: Shown
+  size: number
+  version: number
+}
+
 export interface DataRef {
   annotations?: boolean
   from?: string
@@ -658,8 +685,21 @@ export interface DataRequest {
   storage?: string
 }
 
+export interface DataStorage {
+  name: string
+  nodes: string[] | null
+}
+
 export interface DataTagRequest {
   tag: string
+  version: number
+}
+
+export interface DataTree {
+  entries: DataEntry[] | null
+  entry: DataEntry
+  names: number
+  next: number
   version: number
 }
 
@@ -680,6 +720,27 @@ export interface DataUploadRequest {
   files: number
   storage?: string
   tag?: string
+}
+
+export interface DataUse {
+  copies: DataCopy[] | null
+  hidden: number
+  jobs: DataUser[] | null
+  more: boolean
+  storage: DataStorage
+  unknown?: boolean
+}
+
+export interface DataUser {
+  asked?: string
+  finished_at?: string
+  id: string
+  name: string
+  project: string
+  state: JobState
+  submitted_at: string | null
+  user: string
+  version: number
 }
 
 export interface DataVerified {
@@ -2784,6 +2845,20 @@ export interface Shift {
   subjob: number
 }
 
+export interface Shown {
+  columns?: TableColumn[]
+  count?: number
+  encoding?: string
+  height?: number
+  kind: string
+  media?: string
+  more?: boolean
+  rows?: (string[] | null)[]
+  text?: string
+  why?: string
+  width?: number
+}
+
 export interface SnapshotMeta {
   cluster: string
   index: number
@@ -2891,6 +2966,11 @@ export interface Supports {
   pause?: boolean
   resume?: boolean
   throttle?: boolean
+}
+
+export interface TableColumn {
+  name: string
+  type?: string
 }
 
 export interface Task {

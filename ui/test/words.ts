@@ -2,6 +2,8 @@ import compareEN from '../src/locales/compare/en.json'
 import compareZH from '../src/locales/compare/zh.json'
 import createEN from '../src/locales/create/en.json'
 import createZH from '../src/locales/create/zh.json'
+import dataEN from '../src/locales/data/en.json'
+import dataZH from '../src/locales/data/zh.json'
 import firstEN from '../src/locales/en.json'
 import jobEN from '../src/locales/job/en.json'
 import jobZH from '../src/locales/job/zh.json'
@@ -34,5 +36,5 @@ const merged = (...trees: Tree[]): Tree => trees.reduce((all, tree) => {
 export const first = firstEN as Tree
 
 // The words of all pages, those that come with a page included.
-export const en = merged(firstEN, moreEN, compareEN, createEN, jobEN, limitsEN, peopleEN, serversEN, signinEN, toldEN, vipEN) as typeof firstEN & typeof moreEN & typeof compareEN & typeof createEN & typeof jobEN & typeof limitsEN & typeof peopleEN & typeof serversEN & typeof signinEN & typeof toldEN & typeof vipEN
-export const zh = merged(firstZH, moreZH, compareZH, createZH, jobZH, limitsZH, peopleZH, serversZH, signinZH, toldZH, vipZH) as typeof firstZH & typeof moreZH & typeof compareZH & typeof createZH & typeof jobZH & typeof limitsZH & typeof peopleZH & typeof serversZH & typeof signinZH & typeof toldZH & typeof vipZH
+export const en = merged(firstEN, moreEN, compareEN, createEN, dataEN, jobEN, limitsEN, peopleEN, serversEN, signinEN, toldEN, vipEN) as typeof firstEN & typeof moreEN & typeof compareEN & typeof createEN & typeof dataEN & typeof jobEN & typeof limitsEN & typeof peopleEN & typeof serversEN & typeof signinEN & typeof toldEN & typeof vipEN
+export const zh = merged(firstZH, moreZH, compareZH, createZH, dataZH, jobZH, limitsZH, peopleZH, serversZH, signinZH, toldZH, vipZH) as typeof firstZH & typeof moreZH & typeof compareZH & typeof createZH & typeof dataZH & typeof jobZH & typeof limitsZH & typeof peopleZH & typeof serversZH & typeof signinZH & typeof toldZH & typeof vipZH

@@ -67,7 +67,7 @@ func (p *pages) page(w http.ResponseWriter) {
 	rand.Read(random[:]) // never fails
 	nonce := base64.RawURLEncoding.EncodeToString(random[:])
 	w.Header().Set("Content-Security-Policy", fmt.Sprintf(
-		"default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'", nonce))
+		"default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'", nonce))
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write(bytes.ReplaceAll(p.index, []byte(pageNonce), []byte(nonce))) // the caller went away: nothing to do about it
 }

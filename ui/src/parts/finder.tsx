@@ -9,6 +9,7 @@ import { useRights, type Who } from '../rights'
 import { sessionQuery } from '../shell'
 import { opens } from './rail'
 import type { JobList, JobSummary, NodeList, NodeSummary } from '../types'
+import { listQuery, pageOf, refOf } from './data'
 import { deedsOf, nodeDeedsOf, settings, type NodeDeed } from './commands'
 import type { Deed } from './deeds'
 import { entryAt } from './entries'
@@ -126,13 +127,14 @@ export default function Finder({ signOut, close }: { signOut: () => void; close:
   const asked = useFound(open, text)
   const language = i18n.language === 'zh' ? 'zh' : 'en'
   const guides = useGuides(open, text, language)
+  const data = useQuery({ ...listQuery(who?.acting ?? ''), enabled: open && typed, retry: false }).data?.objects
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
     if (open) dialog.current?.showModal()
   }, [open])
   const commands = useMemo<Command[]>(() => {
     if (!open) return []
-    const pages = ['jobs', 'queue', 'cluster', 'pools', 'use', 'project', 'secrets', 'limits', 'projects', 'people', 'audit', 'servers'].filter((key) => key === 'projects' || opens(key, may)).map((key) => ({ key, label: t('menu.' + key), hint: t('palette.page'), run: () => void go('/' + key) }))
+    const pages = ['jobs', 'data', 'queue', 'cluster', 'pools', 'use', 'project', 'secrets', 'limits', 'projects', 'people', 'audit', 'servers'].filter((key) => key === 'projects' || opens(key, may)).map((key) => ({ key, label: t('menu.' + key), hint: t('palette.page'), run: () => void go('/' + key) }))
     const known = [...(client.getQueryData<NodeSummary[]>(['nodes']) ?? []), ...asked.nodes]
     const loaded = [...client.getQueriesData<JobSummary[]>({ queryKey: ['jobs'] }).flatMap(([, data]) => (Array.isArray(data) ? data : [])), ...asked.jobs]
     const nodes = known.map((node) => ({ key: 'n' + node.id, id: node.id, label: node.name, hint: t('palette.node'), run: () => void go('/nodes/' + node.id) }))
@@ -152,6 +154,7 @@ export default function Finder({ signOut, close }: { signOut: () => void; close:
       { key: 'out', label: t('shell.sign_out'), run: signOut },
       ...jobs,
       ...nodes,
+      ...(data ?? []).map((one) => ({ key: 'd' + pageOf(refOf(one)), label: `${one.object.name} ${one.object.project}`, also: [one.object.description, ...Object.entries(one.object.labels ?? {}).map(([key, value]) => `${key}=${value}`)].join(' '), hint: t('palette.kind_' + one.object.kind, one.object.kind), run: () => void go(pageOf(refOf(one))) })),
       // What nobody has begun to look for stays out of the way.
       ...(typed ? [
         ...(may('drain') ? [{ key: 'maintain', label: t('maintenance.add'), hint: t('palette.action'), run: () => void go('/queue?maintain') }] : []),
@@ -161,7 +164,7 @@ export default function Finder({ signOut, close }: { signOut: () => void; close:
         ...settings.filter(({ right }) => !right || may(right)).map(({ label, also, page, entry }) => ({ key: 's' + label, label: t(label), also, hint: t(page ? 'palette.setting' : 'palette.reference'), run: () => (page ? void go(page) : void window.open(entryAt(i18n.language, entry!), '_blank', 'noopener')) })),
       ] : []),
     ]
-  }, [open, typed, t, i18n.language, dark, client, go, setMode, signOut, asked.jobs, asked.nodes]) // eslint-disable-line react-hooks/exhaustive-deps
+  }, [open, typed, t, i18n.language, dark, client, go, setMode, signOut, asked.jobs, asked.nodes, data]) // eslint-disable-line react-hooks/exhaustive-deps
   const pages = guides.map(({ url, title, head }) => ({ key: 'g' + url, label: head ? `${title} › ${head}` : title, hint: t('menu.guides'), run: () => location.assign(`/docs/${language}/${url}`) }))
   const found: Command[] = [...matching(commands, text), ...pages]
   const run = (command?: Command) => {

@@ -9,11 +9,11 @@ export const typing = (event: KeyboardEvent) =>
   event.ctrlKey || event.metaKey || event.altKey || (event.target instanceof HTMLElement && (event.target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName))) || document.querySelector('dialog[open]') !== null
 
 // Where g and a letter go.
-export const places: Record<string, string> = { h: '/', j: '/jobs', q: '/queue', c: '/cluster', p: '/pools', m: '/project', s: '/servers' }
+export const places: Record<string, string> = { h: '/', j: '/jobs', d: '/data', q: '/queue', c: '/cluster', p: '/pools', m: '/project', s: '/servers' }
 export const askSwitch = 'nomadlike.acting' // the event that g and a send: who can switch the project listens
 const pause = 1500 // milliseconds between g and its letter
 
-const everywhere = [['Ctrl+K', 'all'], ['g h', 'home'], ['g j', 'jobs'], ['g q', 'queue'], ['g c', 'cluster'], ['g p', 'pools'], ['g m', 'project'], ['g s', 'servers'], ['g a', 'acting'], ['n', 'new'], ['?', 'help'], ['Esc', 'close']] as const
+const everywhere = [['Ctrl+K', 'all'], ['g h', 'home'], ['g j', 'jobs'], ['g d', 'data'], ['g q', 'queue'], ['g c', 'cluster'], ['g p', 'pools'], ['g m', 'project'], ['g s', 'servers'], ['g a', 'acting'], ['n', 'new'], ['?', 'help'], ['Esc', 'close']] as const
 const inLists = [['j k', 'move'], ['x', 'pick'], ['o', 'open'], ['f', 'fold'], ['c', 'compare'], ['/', 'search']] as const
 const inPalette = [['↑ ↓', 'choose'], ['Enter', 'do']] as const
 const ofJob = [['← →', 'moment'], ['PageUp PageDown', 'moments'], ['Home End', 'tabs']] as const

@@ -12,7 +12,7 @@ export const poolsQuery = { queryKey: ['pools'], queryFn: ({ signal }: { signal:
 // What people do, by whom it is about.
 const groups = [
   ['', ['home']],
-  ['work', ['jobs']],
+  ['work', ['jobs', 'data']],
   ['cluster', ['queue', 'cluster', 'pools']],
   ['project', ['use', 'project', 'secrets', 'limits']],
   ['administration', ['projects', 'people', 'audit', 'servers']],
