@@ -63,7 +63,7 @@ export function DataPage() {
   const [at, setAt] = useState(-1)
   const [makes, setMakes] = useState(false)
   const search = useRef<HTMLInputElement>(null)
-  const height = useHeight(430)
+  const room = useHeight(430)
   useEffect(() => {
     if (document.activeElement !== search.current) setText(asked)
   }, [asked])
@@ -119,7 +119,7 @@ export function DataPage() {
         rows={rows}
         columns={columns}
         idOf={(one) => pageOf(refOf(one))}
-        height={height}
+        height={Math.min(room, Math.max(4, rows.length + 1) * twoLines)}
         order={order}
         setOrder={(value) => set('sort', value)}
         at={at}

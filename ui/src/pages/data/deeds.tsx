@@ -84,7 +84,7 @@ export function EditDialog({ detail, owns, acting, close }: { detail: DataDetail
   const wrong = labelsOf(labels) === undefined
   const request = changesOf(detail, { description, labels, access, published })
   return (
-    <Dialog title={t('data.edit_of', { name: object.name })} close={close} act={t('controls.save', t('data.save'))} busy={busy} off={!request || wrong} run={() => void run(() => call('PUT', addressOf(refOf(detail)), request))}>
+    <Dialog title={t('data.edit_of', { name: object.name })} close={close} act={t('data.save')} busy={busy} off={!request || wrong} run={() => void run(() => call('PUT', addressOf(refOf(detail)), request))}>
       <div className="stack">
         <span className="control"><span className="named"><label htmlFor={says}>{t('data.description')}</label></span><textarea id={says} className="field" rows={4} maxLength={4000} value={description} onChange={(event) => setDescription(event.target.value)} /></span>
         <span className="control"><span className="named"><label htmlFor={lines}>{t('data.labels_lines')}</label></span><textarea id={lines} className={wrong ? 'field mono wrong' : 'field mono'} rows={3} placeholder="team=vision" spellCheck={false} aria-invalid={wrong || undefined} value={labels} onChange={(event) => setLabels(event.target.value)} /></span>

@@ -78,7 +78,7 @@ export function Files({ object, versions, acting }: { object: Ref; versions: Dat
   )
 }
 
-const marks = { dir: '▸', link: '↪', file: ' ' }
+const marks = { dir: '▸', link: '↪', file: '' }
 
 // Directory lists the names in one, of which only those are drawn that are seen.
 function Directory({ entries, names, entry, path, at }: { entries: DataEntry[]; names: number; entry: DataEntry; path: string; at: (path: string) => string }) {
@@ -94,7 +94,7 @@ function Directory({ entries, names, entry, path, at }: { entries: DataEntry[]; 
       key: 'name', title: t('data.name'), width: innerWidth < 800 ? 200 : 320, grows: true, compare: (a, b) => (a.name < b.name ? -1 : 1),
       cell: (one) => {
         const kind = one.dir ? 'dir' : one.link ? 'link' : 'file'
-        return <span className="mono"><span className="quiet" aria-hidden="true">{marks[kind]} </span>{one.link ? <>{one.name} <span className="quiet">→ {one.link}</span></> : <a href={at((path && path + '/') + spelled(one))}>{one.name}{one.dir && '/'}</a>}</span>
+        return <span className="mono"><span className="quiet mark-of" aria-hidden="true">{marks[kind]}</span>{one.link ? <>{one.name} <span className="quiet">→ {one.link}</span></> : <a href={at((path && path + '/') + spelled(one))}>{one.name}{one.dir && '/'}</a>}</span>
       },
     },
     { key: 'size', title: t('data.size'), width: 120, compare: (a, b) => a.size - b.size, cell: (one) => (one.link ? '–' : size(one.size)) },
