@@ -235,6 +235,12 @@ func (k *codeKeeper) Ensure(ctx context.Context, ref structs.CodeRef) error {
 	return k.fetch(ctx, atHome(k.store.Snapshot(), ref), k.servers.others())
 }
 
+// Scratch makes a directory on this server's disk for what somebody sends of a project,
+// of so many bytes at most. The function that it returns removes it.
+func (k *codeKeeper) Scratch(project string, bytes int64) (string, func(), error) {
+	return k.disk.Scratch(k.home(project), bytes)
+}
+
 // Take keeps a tree that somebody sent, here and on more than half of the servers.
 func (k *codeKeeper) Take(ctx context.Context, project string, data []byte) (*structs.CodePut, error) {
 	manifest, err := tree.Decode(data)

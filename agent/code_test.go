@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
@@ -106,12 +107,49 @@ func askedCode(t testing.TB, from *Agent, of *Agent, ask structs.CodeAsk) (*code
 	return source, err
 }
 
+// archived sends a directory as an archive: it becomes the tree that it is, without what
+// its own rules leave out, and is there for jobs.
+func archived(t testing.TB, client *api.Client) {
+	t.Helper()
+	var out bytes.Buffer
+	write := tar.NewWriter(&out)
+	for _, file := range [][2]string{{"train.py", "print(1)"}, {".gitignore", "*.pt\n"}, {"old.pt", "weights"}, {"__pycache__/train.pyc", "x"}} {
+		if err := write.WriteHeader(&tar.Header{Name: file[0], Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(file[1]))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := write.Write([]byte(file[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := write.Close(); err != nil {
+		t.Fatal(err)
+	}
+	made, err := client.SendCodeArchive(t.Context(), out.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := tree.Manifest{Entries: []tree.Entry{
+		{Path: ".gitignore", Kind: tree.KindFile, Mode: 0o644, Chunks: []tree.Chunk{{Digest: tree.DigestOf([]byte("*.pt\n")), Size: 5}}},
+		{Path: "train.py", Kind: tree.KindFile, Mode: 0o644, Chunks: []tree.Chunk{{Digest: tree.DigestOf([]byte("print(1)")), Size: 8}}},
+	}}
+	if made.Tree != string(want.Digest()) || made.Files != 2 || made.Left != 2 || made.LeftOut[1] != (api.CodeLeftOut{Path: "old.pt", Rule: "*.pt", File: ".gitignore", Line: 1}) {
+		t.Errorf("made %+v", made)
+	}
+	if known, _, err := client.CodeMissing(t.Context(), want.Digest(), nil); err != nil || !known {
+		t.Errorf("known %v, %v", known, err)
+	}
+	if _, err := client.SendCodeArchive(t.Context(), out.Bytes()[:1000]); failureID(err) != "tree.archive_broken" {
+		t.Errorf("half an archive: %v", err)
+	}
+}
+
 // What was acknowledged is on more than half of the servers, then on all: on one that
 // joined later, and on one whose disk changed bytes.
 func TestServersKeepCode(t *testing.T) {
 	c := startCluster(t, 3, 0)
 	client := c.at(t, c.servers[1], c.token)
 	digest := sendCode(t, client, "import torch", "print('epoch')", strings.Repeat("weights ", 100_000))
+	archived(t, client)
 	ref := structs.CodeRef{Project: structs.DefaultProject, Digest: string(digest)}
 	have := 0
 	for _, s := range c.servers {

@@ -248,7 +248,7 @@ func changes() map[string]any {
 var noEntry = map[string]string{
 	"jobs.forecast": "asks", "queue.what_if": "asks", "jobs.parse": "asks", "jobs.format": "asks", "jobs.validate": "asks", "jobs.plan": "asks",
 	"nodes.available": "asks", "operator.snapshot_inspect": "asks", "code.missing": "asks",
-	"code.chunks": "goes to the disk; nothing names it yet", "code.commit": "needs a manifest; its entry goes by propose like the others",
+	"code.chunks": "goes to the disk; nothing names it yet", "code.archive": "needs an archive; its entry goes by propose like the others", "code.commit": "needs a manifest; its entry goes by propose like the others",
 	"data.upload": "needs a node with a storage; its entry goes by propose like the others", "data.upload_finish": "needs an upload; its entry goes by propose like the others",
 	"data.upload_abort": "needs an upload; its entry goes by propose like the others", "data.upload_manifest": "goes to a node's storage", "data.upload_chunks": "goes to a node's storage",
 	"data.upload_missing": "asks", "data.chunks": "asks", "data.verify": "asks",

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	codeBodiesMax = 32 // bodies of chunks, and manifests, that all callers have taken at once
+	codeBodiesMax   = 32 // bodies of chunks, and manifests, that all callers have taken at once
+	codeArchivesMax = 4  // archives that all callers have taken at once, one of each
 	// codeFresh is for how long after it was last sent code is known without being
 	// sent again: until then it surely outlives the submission that is to follow.
 	codeFresh = 12 * time.Hour
@@ -32,6 +33,8 @@ type codeHandlers struct {
 	code    Code
 	members Membership
 	bodies  *turns
+	// archives bounds those that are written to the disk at once.
+	archives *turns
 }
 
 // Code is what the doors of code need of a server.
@@ -42,6 +45,8 @@ type Code interface {
 	Missing(project string, chunks []tree.Chunk) ([]tree.Digest, error)
 	// Put keeps chunks, and reports how many were not there.
 	Put(project string, pieces []codestore.Piece) (fresh int, err error)
+	// Scratch makes a directory for so many bytes, and returns what removes it.
+	Scratch(project string, bytes int64) (dir string, remove func(), err error)
 	// Take keeps a tree whose chunks were sent, on more than half of the servers.
 	Take(ctx context.Context, project string, manifest []byte) (*structs.CodePut, error)
 	// Manifest returns the manifest of a tree that the log knows.
@@ -51,7 +56,7 @@ type Code interface {
 }
 
 func newCodeHandlers(all *core, code Code, members Membership) *codeHandlers {
-	return &codeHandlers{core: all, code: code, members: members, bodies: newTurns(codeBodiesMax, api.CodeRequestsMax)}
+	return &codeHandlers{core: all, code: code, members: members, bodies: newTurns(codeBodiesMax, api.CodeRequestsMax), archives: newTurns(codeArchivesMax, 1)}
 }
 
 // takes refuses code while an agent would start jobs without it.
@@ -135,7 +140,12 @@ func (h *codeHandlers) commit(r *front.Request, _ *structs.CodeTree) (*api.CodeM
 	if size, most := manifest.Bytes(), h.store.Snapshot().Project(r.Object.Project).CodeMost(); size > most {
 		return nil, structs.NewError(structs.CodeTooLarge, "code.too_large", "size", size, "max", most, "project", r.Object.Project)
 	}
-	made, err := h.code.Take(r.Context(), r.Object.Project, data)
+	return h.take(r, data)
+}
+
+// take keeps a tree whose chunks are here, and has the log name it.
+func (h *codeHandlers) take(r *front.Request, manifest []byte) (*api.CodeMade, error) {
+	made, err := h.code.Take(r.Context(), r.Object.Project, manifest)
 	if err != nil {
 		return nil, err
 	}

@@ -136,6 +136,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.WriteOf(code, api.CodeAskMissing, e.code.missing)
 	front.ReadOf(code, api.CodeChunks, e.code.chunks)
 	front.ReadOf(code, api.CodeCommit, e.code.commit)
+	front.ReadOf(code, api.CodeArchive, e.code.archive)
 	front.StreamOf(code, api.CodeManifest, e.code.manifest)
 	front.StreamOf(code, api.CodeChunk, e.code.chunk)
 	front.Read(t, api.DataListed, e.data.list)

@@ -56,6 +56,26 @@ type CodeMade struct {
 	Bytes int64  `json:"bytes"`
 }
 
+// CodeArchived is code that came as an archive.
+type CodeArchived struct {
+	CodeMade
+	LeftOut []CodeLeftOut `json:"left_out"` // at most CodeLeftOutMax
+	Left    int           `json:"left"`     // names that stayed behind
+}
+
+// CodeLeftOutMax bounds the names of one CodeArchived.
+const CodeLeftOutMax = 1_000
+
+// CodeLeftOut is a name that stayed behind, and the rule that left it out. What lies
+// below a directory that stayed behind was not looked at.
+type CodeLeftOut struct {
+	Path string `json:"path"`
+	Dir  bool   `json:"dir,omitempty"`
+	Rule string `json:"rule"`
+	File string `json:"file,omitempty"` // that has the rule; "" of the usual leavings
+	Line int    `json:"line,omitempty"`
+}
+
 // The endpoints of routes about code.
 var (
 	CodeAskMissing = endpoint[CodeMissingRequest, CodeMissing](Route{
@@ -69,6 +89,10 @@ var (
 	CodeCommit = endpoint[None, CodeMade](Route{
 		Name: "code.commit", Method: http.MethodPost, Pattern: "/v1/code", Verb: VerbSubmit, Kind: ObjectJob, From: FromCode, Upload: true,
 		Summary: "Send the manifest of a directory whose chunks were sent; answered when more than half of the servers have all of it on their disks",
+	})
+	CodeArchive = endpoint[None, CodeArchived](Route{
+		Name: "code.archive", Method: http.MethodPost, Pattern: "/v1/code/archive", Verb: VerbSubmit, Kind: ObjectJob, From: FromCode, Upload: true,
+		Summary: "Send a directory of code as a tar archive, plain or compressed by gzip; what .gitignore, .nomadlikeignore and the usual leavings leave out stays behind, as with job run -workdir",
 	})
 	CodeManifest = endpoint[None, None](Route{
 		Name: "code.manifest", Method: http.MethodGet, Pattern: "/v1/code/{id}", Verb: VerbLogs, Kind: ObjectJob, From: FromCode, Stream: StreamBinary,
@@ -86,6 +110,7 @@ func codeRoutes() []Route {
 		CodeAskMissing.route,
 		CodeChunks.route,
 		CodeCommit.route,
+		CodeArchive.route,
 		CodeManifest.route,
 		CodeChunk.route,
 	}
@@ -189,6 +214,11 @@ func (c *Client) SendCodeChunks(ctx context.Context, pieces []CodePiece) (*CodeK
 // the id "code.incomplete" says that some are not there: CodeMissing tells which.
 func (c *Client) CommitCode(ctx context.Context, manifest []byte) (*CodeMade, error) {
 	return send(ctx, c, CodeCommit, call{path: CodeCommit.path(""), upload: bytes.NewReader(manifest)})
+}
+
+// SendCodeArchive sends a directory as a tar archive.
+func (c *Client) SendCodeArchive(ctx context.Context, archive []byte) (*CodeArchived, error) {
+	return send(ctx, c, CodeArchive, call{path: CodeArchive.path(""), upload: bytes.NewReader(archive)})
 }
 
 // CodeManifest reads the manifest of a job's code. Nothing is verified: whoever reads

@@ -136,6 +136,37 @@ func (s *Store) place(p *project, rel string, data []byte) (wrote bool, err erro
 	return true, nil
 }
 
+// Scratch makes an empty directory on the store's disk, where so many bytes of a project
+// may be written before they are Put. remove removes it; after a crash the next start does.
+func (s *Store) Scratch(name string, bytes int64) (dir string, remove func(), err error) {
+	p, err := s.of(name)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := s.roomFor(p, name, bytes); err != nil {
+		return "", nil, err
+	}
+	if err := s.dirs(p); err != nil {
+		return "", nil, err
+	}
+	dir, err = os.MkdirTemp(filepath.Join(p.dir, newDir), "archive-")
+	if err != nil {
+		return "", nil, s.writeProblem(err)
+	}
+	return dir, func() { _ = removeTree(dir) }, nil // what stays goes at the next start
+}
+
+// removeTree removes a directory also where the directories in it may not be written to.
+func removeTree(dir string) error {
+	_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}
+
 // Commit writes the manifest of a tree of a project, all of whose chunks are here. The
 // tree is on the disk when it returns. A manifest that lacks chunks is refused with the
 // id "code.incomplete".

@@ -25,6 +25,8 @@ type Options struct {
 	// Committed: what lies there was taken from a commit, so that files of git's that say
 	// what is not to be committed say nothing.
 	Committed bool
+	// Alone: what lies above the directory says nothing of it; it came from elsewhere.
+	Alone bool
 	// Fill is called with the files that go along, once they are known and before the
 	// first of them is read: whoever made the directory with names and sizes alone writes
 	// the bytes then, and leaves sizes and times as they were.
@@ -60,7 +62,10 @@ func Scan(ctx context.Context, dir string, options Options) (Manifest, []LeftOut
 	if !options.Data {
 		judged.leavings = leavingRules()
 	}
-	if !options.Committed && !options.Data {
+	switch {
+	case options.Alone:
+		judged.noGit = false
+	case !options.Committed && !options.Data:
 		if judged, w.base, err = outerRules(dir); err != nil {
 			return Manifest{}, nil, err
 		}

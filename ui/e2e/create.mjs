@@ -2,13 +2,13 @@
 // on what, what it does when something fails; for page.mjs.
 import assert from 'node:assert/strict'
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import { startAgent } from './agent.mjs'
+import { join } from 'node:path'
+import { startAgent, visit } from './agent.mjs'
 import { cards, signedIn } from './views.mjs'
 
 const words = {
-  en: { what: 'What it is', name: 'Name', category: 'Category', training: 'training', limit: 'Time limit', nodes: 'Nodes', mode: 'Mode', none: 'No cards', command: 'Command', add: 'Add a variable', data: 'Add a dataset', copied: 'copy to fast storage first', output: 'Output', fails: 'When something fails', again: 'After a failure', restart: 'restart (from the beginning)', most: 'Restarts at most', more: 'More', hook: 'Add a script', file: 'Job file', submit: 'Submit', starts: 'Starts now', problem: /1 problem/, secret: 'secret', kind: 'Kind of WANDB', tags: 'Tags', succeeded: 'succeeded' },
-  zh: { what: '基本信息', name: '名称', category: '分类', training: '训练', limit: '使用时长', nodes: '节点', mode: '分布式模式', none: '不用加速卡', command: '启动命令', add: '添加变量', data: '添加数据集', copied: '数据准备', output: '保存模型地址', fails: '出错时', again: '失败之后', restart: '故障重启', most: '最大重启次数', more: '更多', hook: '添加脚本', file: '任务文件', submit: '提交', starts: '立即开始', problem: /1 个问题/, secret: '密钥', kind: 'WANDB 的种类', tags: '标签', succeeded: '成功' },
+  en: { what: 'What it is', name: 'Name', category: 'Category', training: 'training', limit: 'Time limit', none: 'No cards', command: 'Command', add: 'Add a variable', fails: 'When something fails', again: 'After a failure', restart: 'restart (from the beginning)', most: 'Restarts at most', more: 'More', hook: 'Add a script', file: 'Job file', submit: 'Submit', starts: 'Starts now', secret: 'secret', tags: 'Tags', begin: 'Start from', back: 'Back to what was there' },
+  zh: { what: '基本信息', name: '名称', category: '分类', training: '训练', limit: '使用时长', none: '不用加速卡', command: '启动命令', add: '添加变量', fails: '出错时', again: '失败之后', restart: '故障重启', most: '最大重启次数', more: '更多', hook: '添加脚本', file: '任务文件', submit: '提交', starts: '立即开始', secret: '密钥', tags: '标签', begin: '从模板开始', back: '恢复原内容' },
 }
 
 // put types into a field and confirms it, and waits until the file says so.
@@ -98,6 +98,42 @@ async function fills(browser, agent, token, lang, inspect) {
   await context.close()
 }
 
+// uploads brings a folder with the job in one go: it is sent while the rest is filled,
+// and what its own rules leave out stays behind.
+async function uploads(browser, agent, token, lang, inspect) {
+  const w = words[lang]
+  const { context, page } = await signedIn(browser, agent, token, lang, '/jobs/new')
+  const folder = join(agent.place, 'code-' + lang)
+  mkdirSync(join(folder, '__pycache__'), { recursive: true })
+  for (const [name, text] of [['hello.sh', '#!/bin/sh\necho code of ' + lang + '; ls -a'], ['.gitignore', '*.pt\n'], ['old.pt', 'weights'], ['__pycache__/x.pyc', 'x']]) writeFileSync(join(folder, name), text)
+  const name = 'uploaded-' + lang
+  await page.locator('.verdict', { hasText: w.starts }).waitFor()
+  await put(page, page.locator('.filling').getByLabel(w.name, { exact: true }).first(), name, `job "${name}"`)
+  const command = page.getByLabel(w.command, { exact: true }).first()
+  await command.fill('./hello.sh')
+  await command.blur()
+  await page.locator('input[webkitdirectory]').setInputFiles(folder)
+  await says(page, 'workdir = "sha256:')
+  await page.locator('.drop-here details > summary').click()
+  await page.locator('.drop-here .plain-list').getByText('old.pt').waitFor()
+  await page.locator('.verdict', { hasText: w.starts }).waitFor()
+  await inspect(page, `create-code-${lang}`, true)
+  await page.getByRole('button', { name: w.submit, exact: true }).click()
+  await page.getByRole('heading', { name, exact: true }).waitFor()
+  await page.locator('.tag.state-succeeded').first().waitFor()
+  const said = await agent.cliAs(token, 'job', 'logs', name)
+  assert.match(said, new RegExp('code of ' + lang))
+  assert.doesNotMatch(said, /old\.pt|pycache/)
+
+  // A template takes the place of the file, and gives it back.
+  await visit(page, agent.address + '/jobs/new')
+  await page.getByLabel(w.begin, { exact: true }).selectOption({ label: 'PyTorch DDP' })
+  await says(page, 'distributed "pytorch" {}')
+  await page.getByRole('button', { name: w.back }).click()
+  await says(page, 'job "digits"')
+  await context.close()
+}
+
 // create starts an agent with cards and a storage, and makes jobs with the form.
 export async function create(browser, binary, inspect) {
   const agent = await startAgent(binary, cards)
@@ -106,7 +142,10 @@ export async function create(browser, binary, inspect) {
     const value = join(agent.place, 'wandb')
     writeFileSync(value, 's3cret')
     await agent.cliAs(token, 'secret', 'set', '-file', value, 'wandb')
-    for (const lang of ['en', 'zh']) await fills(browser, agent, token, lang, inspect)
+    for (const lang of ['en', 'zh']) {
+      await fills(browser, agent, token, lang, inspect)
+      await uploads(browser, agent, token, lang, inspect)
+    }
   } finally {
     await agent.stop()
   }

@@ -70,6 +70,24 @@ export async function send(method: string, path: string, body?: unknown, signal?
   throw new ApiError(answer.status, failure)
 }
 
+// sendBlob sends bytes of this machine, and tells how many have left it.
+export function sendBlob<T>(path: string, body: Blob, told: (done: number) => void, signal: AbortSignal): Promise<T> {
+  return new Promise((done, fail) => {
+    const request = new XMLHttpRequest()
+    request.open('POST', path)
+    request.setRequestHeader('X-Nomadlike-Request', 'ui')
+    request.setRequestHeader('Accept-Language', language)
+    if (acting()) request.setRequestHeader('X-Nomadlike-Project', acting())
+    request.responseType = 'json'
+    request.upload.onprogress = (event) => told(event.loaded)
+    request.onload = () => (request.status < 300 ? done(request.response as T) : fail(new ApiError(request.status, (request.response as Failure | null) ?? { code: 'internal', id: 'ui.http', params: { status: String(request.status) } })))
+    request.onerror = () => fail(new ApiError(0, { code: 'unavailable', id: 'ui.unreachable' }))
+    request.onabort = () => fail(signal.reason)
+    signal.addEventListener('abort', () => request.abort())
+    request.send(body)
+  })
+}
+
 export async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal, more?: Record<string, string>): Promise<T> {
   return (await (await send(method, path, body, signal, more)).json()) as T
 }

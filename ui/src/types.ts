@@ -432,9 +432,26 @@ export interface ClusterInit {
   join_tokens?: JoinToken[]
 }
 
+export interface CodeArchived {
+  bytes: number
+  files: number
+  index: number
+  left: number
+  left_out: CodeLeftOut[] | null
+  tree: string
+}
+
 export interface CodeKept {
   chunks: number
   fresh: number
+}
+
+export interface CodeLeftOut {
+  dir?: boolean
+  file?: string
+  line?: number
+  path: string
+  rule: string
 }
 
 export interface CodeMade {

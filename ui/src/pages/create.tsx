@@ -18,6 +18,7 @@ import { Failed, Loading, StateTag, useTitle, WordTag, errorText, failing } from
 import { useRights } from '../rights'
 import { useSession } from '../shell'
 import type { Available, AvailableNode, Help, JobOutlook, JobPlan } from '../types'
+import { useBegin } from './create/begin'
 import { useDraft, useGiven, type Resume } from './create/draft'
 import { CommandLine, Editor, Kept, Problems } from './create/file'
 import { Form } from './create/form'
@@ -47,6 +48,7 @@ function Draft({ place, first, resume, wanted }: { place: string; first: string;
   useEffect(() => {
     if (wanted.length > 0) void change(wanted)
   }, []) // eslint-disable-line react-hooks/exhaustive-deps
+  const begin = useBegin(draft)
   const unsaid = Object.keys(draft.refused).length
   const apply = (help: Help) => {
     const changes = changesOf(help)
@@ -57,8 +59,9 @@ function Draft({ place, first, resume, wanted }: { place: string; first: string;
   const [tab, setTab] = useState('available')
   return (
     <div className="page">
-      <div className="bar"><h1>{t('create.title')}</h1><span className="grow" />{allowed('vip') && <Link to="/vip">{t('vip.title')}</Link>}</div>
+      <div className="bar"><h1>{t('create.title')}</h1>{begin.bar}<span className="grow" />{allowed('vip') && <Link to="/vip">{t('vip.title')}</Link>}</div>
       <Kept draft={draft} />
+      {begin.note}
       {resume && <Note tone="info" title={t('create.resume', { job: job?.name ?? resume.job.slice(0, 8), step: resume.step ?? t('job.newest') })}><Check checked={sure} change={setSure}>{t('create.resume_sure')}</Check></Note>}
       <div className="split create">
         <Form draft={draft} />
@@ -66,7 +69,7 @@ function Draft({ place, first, resume, wanted }: { place: string; first: string;
         <section aria-label={t('forecast.title')} className="stack ahead">
           <div className="card">
             <div className="bar">
-              <Button tone="first" busy={draft.busy} disabled={!draft.text.trim() || problems.length > 0 || unsaid > 0 || !sure} onClick={() => void draft.submit()}>{t('create.submit')}</Button>
+              <Button tone="first" busy={draft.busy} disabled={!draft.text.trim() || problems.length > 0 || unsaid > 0 || !sure} onClick={() => void draft.submit()}>{t(draft.held ? 'create.submit_after' : 'create.submit')}</Button>
               <div role="status" style={{ flex: 1 }}>
                 {failing(checked) ? <Failed error={checked.error} /> : problems.length + unsaid > 0 ? <p className="verdict tone-bad">{t('create.problems', { count: problems.length + unsaid })}</p> : failing(outlook) ? <Failed error={outlook.error} /> : outlook.data ? <p className="verdict">{startText(t, outlook.data)}</p> : <p className="quiet">{t('states.loading')}</p>}
               </div>

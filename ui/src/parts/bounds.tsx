@@ -10,6 +10,7 @@ import { CeilingFields, ceilingCounts, ceilingsFor, ceilingSpans, lengthFor, num
 import { Button, Note } from './controls'
 import { Dialog } from './controls/dialog'
 import { Check, Choice, Field } from './controls/fields'
+import { bytesOf, sizeText } from './jobfile'
 import { details, errorText } from './states'
 import { reasonText } from '../i18n'
 
@@ -66,6 +67,7 @@ export function BoundsDialog({ project, taken = [], close }: { project?: Project
   const [urgent, setUrgent] = useState(textOf(project?.urgent_limit))
   const [rows, setRows] = useState<Row[]>(rowsOf(project?.quotas))
   const [defaults, setDefaults] = useState<JobDefaults>(project?.job_defaults ?? {})
+  const [code, setCode] = useState(project?.code_max ? sizeText(project.code_max) : '')
   const [ceilings, setCeilings] = useState<PoolCeilings>(project?.ceilings ?? {})
   const row = (i: number, more: Partial<Row>) => setRows((old) => old.map((one, k) => (k === i ? { ...one, ...more } : one)))
   const exists = !project && taken.includes(name.trim())
@@ -73,11 +75,12 @@ export function BoundsDialog({ project, taken = [], close }: { project?: Project
     ...project, name: name.trim(), description, quotas: quotasOf(rows),
     job_defaults: { ...defaults, time_limit: lengthFor(defaults.time_limit) },
     ceilings: ceilingsFor(ceilings),
-    weight: numberOf(weight) ?? 0, urgent_limit: numberOf(urgent),
+    code_max: bytesOf(code) ?? 0, weight: numberOf(weight) ?? 0, urgent_limit: numberOf(urgent),
   })).then((done) => done && !project && void go('/projects/' + part(name.trim())))
+  const codeWrong = code.trim() !== '' && bytesOf(code) === undefined
   const act = t(project ? 'projects.save' : 'projects.create')
   return (
-    <Dialog title={project ? t('projects.bounds_of', { project: project.name }) : act} close={close} act={act} busy={busy} off={!name.trim() || exists} run={() => void put()}>
+    <Dialog title={project ? t('projects.bounds_of', { project: project.name }) : act} close={close} act={act} busy={busy} off={!name.trim() || exists || codeWrong} run={() => void put()}>
       <div className="stack">
         {!project && <Field entry="project" label={t('projects.name')} value={name} change={setName} wrong={exists} autoComplete="off" spellCheck={false} />}
         {exists && <p role="alert" className="tone-bad">{t('projects.taken', { project: name.trim() })}</p>}
@@ -96,6 +99,7 @@ export function BoundsDialog({ project, taken = [], close }: { project?: Project
         <div className="bar ends">
           <Field entry="project.urgent" label={t('projects.urgent')} width={120} value={urgent} change={setUrgent} inputMode="numeric" placeholder="∞" />
           <Field entry="project.weight" label={t('projects.weight')} width={120} value={weight} change={setWeight} inputMode="decimal" placeholder="1" />
+          <Field entry="project.code_max" label={t('projects.code_max')} width={120} value={code} change={setCode} wrong={codeWrong} placeholder="512MiB" spellCheck={false} />
         </div>
         <h3>{t('projects.defaults')}</h3>
         <div className="bar ends">

@@ -36,6 +36,43 @@ export const sweep = `job "sweep" {
 }
 `
 
+// starts are the job files that one may begin with.
+export const starts = {
+  ddp: `job "train" {
+  nodes = 2
+
+  resources {
+    cpu    = 8
+    memory = "64GiB"
+    device "nvidia/gpu" {
+      count = 8
+    }
+  }
+  distributed "pytorch" {}
+  task {
+    command = "python3 train.py"
+  }
+  checkpoint {
+    max_resumes = 3
+  }
+}
+`,
+  one: `job "train" {
+  resources {
+    cpu    = 4
+    memory = "16GiB"
+    device "nvidia/gpu" {
+      count = 1
+    }
+  }
+  task {
+    command = "python3 train.py"
+  }
+}
+`,
+  sweep,
+}
+
 // text spells a string of a job file: quotes, and template marks that are none.
 export const text = (value: string) => '"' + value.replace(/[\\"]/g, '\\$&').replaceAll('\n', '\\n').replace(/([$%])\{/g, '$1$1{') + '"'
 
@@ -71,6 +108,15 @@ export function sizeText(bytes: number): string {
     i++
   }
   return `${bytes}${units[i]}`
+}
+
+// bytesOf reads such a size; undefined: it is none.
+export function bytesOf(text: string): number | undefined {
+  const found = /^\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*$/i.exec(text)
+  if (!found) return undefined
+  const power = ['', 'K', 'M', 'G', 'T'].indexOf(found[2]!.toUpperCase())
+  const bytes = Number(found[1]) * (found[3] ? 1024 : 1000) ** power
+  return Number.isInteger(bytes) ? bytes : undefined
 }
 
 // envText and readEnv spell an environment on one line, as a shell would.

@@ -73,11 +73,23 @@ export function useDraft(place: string, first: string, options: { resume?: Resum
   const valid = checked.data?.valid === true && !checked.isPlaceholderData
   const outlook = useQuery({ queryKey: ['draft', 'forecast', body], enabled: valid, retry: false, refetchInterval: 20_000, placeholderData: keepPreviousData, queryFn: ({ signal }) => call<JobOutlook>('POST', '/v1/jobs/forecast', asked, signal) })
   const problems = checked.data?.problems ?? []
+  // wait has the next submission wait for something, such as code that is being sent.
+  const waiting = useRef<Promise<unknown>>(Promise.resolve())
+  const [held, hold] = useState(0)
+  const wait = (on: Promise<unknown>) => {
+    waiting.current = on
+    hold((n) => n + 1)
+    void on.catch(() => {}).finally(() => {
+      if (waiting.current === on) waiting.current = Promise.resolve() // what failed holds up the submission that waited, and no later one
+      hold((n) => n - 1)
+    })
+  }
   const submit = async () => {
     setBusy(true)
     setError(undefined)
     try {
-      const made = await call<JobSubmitted>('POST', '/v1/jobs', { hcl: text, variables, resume: resume?.job, resume_step: resume?.step }, undefined, { 'Idempotency-Key': key.current })
+      await waiting.current // what is on its way is part of the job
+      const made = await call<JobSubmitted>('POST', '/v1/jobs', { hcl: newest.current, variables, resume: resume?.job, resume_step: resume?.step }, undefined, { 'Idempotency-Key': key.current })
       key.current = crypto.randomUUID()
       dropDraft(place)
       void go('/jobs/' + made.job_id)
@@ -127,5 +139,5 @@ export function useDraft(place: string, first: string, options: { resume?: Resum
     write(first)
     setBefore(undefined)
   }
-  return { before: before && before.text !== first ? before : undefined, anew, text, setText: write, names, given, setGiven, asked, later, checked, read, valid, outlook, problems, job: read.isError ? undefined : read.data?.job, change, refused, forget, submit, busy, error }
+  return { before: before && before.text !== first ? before : undefined, anew, text, setText: write, names, given, setGiven, asked, later, checked, read, valid, outlook, problems, job: read.isError ? undefined : read.data?.job, change, refused, forget, wait, held: held > 0, submit, busy, error }
 }

@@ -14,9 +14,10 @@ export interface Filling {
   refused: Record<string, Failure> // what no file may hold, by the place of the change
   change: (set: FileChange[]) => Promise<boolean> // reports whether the file has it
   forget: (places: string[]) => void // that something at them was refused
+  wait: (on: Promise<unknown>) => void // has a submission wait for it
 }
 
-export const FillingContext = createContext<Filling>({ left: () => true, problems: [], refused: {}, change: () => Promise.resolve(true), forget: () => {} })
+export const FillingContext = createContext<Filling>({ left: () => true, problems: [], refused: {}, change: () => Promise.resolve(true), forget: () => {}, wait: () => {} })
 export const useFilling = () => use(FillingContext)
 
 // pathOf is where a change is, in the words of problems: the label of a block is a

@@ -13,9 +13,9 @@ import { Where } from './where'
 // nodes, which of them the job takes is chosen elsewhere.
 export function Form({ draft, nodes }: { draft: ReturnType<typeof useDraft>; nodes?: boolean }) {
   const { t } = useTranslation()
-  const { job, problems, refused, change, forget } = draft
+  const { job, problems, refused, change, forget, wait } = draft
   const defaults = draft.read.data?.defaults ?? []
-  const filling = { job, problems, refused, change, forget, left: (path: string) => defaults.some((one) => one.path === path) }
+  const filling = { job, problems, refused, change, forget, wait, left: (path: string) => defaults.some((one) => one.path === path) }
   const room = { hcl: draft.later, body: draft.asked, valid: draft.valid }
   return (
     <FillingContext value={filling}>

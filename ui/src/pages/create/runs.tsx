@@ -1,6 +1,7 @@
 import { useTranslation } from 'react-i18next'
 import { Button } from '../../parts/controls'
 import type { FileChange } from '../../parts/jobfile'
+import { JobCode } from './code'
 import { One, Lines, Part, Text, useFilling } from './fields'
 import { useImages, useSecretNames } from './offers'
 import { Names } from './where'
@@ -25,6 +26,7 @@ export function Runs() {
         {docker && <One at="task.pull" entry="job.pull" label={t('create.pull')} value={task.pull ?? 'missing'} usual="missing" options={['missing', 'always', 'never'].map((value) => ({ value, label: t('create.pull_' + value) }))} />}
         {docker && <Text at="task.image_credentials" entry="job.image_credentials" label={t('create.credentials')} value={registry} options={secrets} write={(value) => [{ at: 'task.image_credentials', value: value ? secretOf(value) : null }]} />}
       </div>
+      <JobCode />
       <Lines at="task.command" entry="job.command" label={t('create.command')} value={task?.command ?? ''} hint="python3 train.py" />
       <div className="form">
         <Text at="task.arguments" entry="job.arguments" label={t('create.arguments')} grow value={left('task.arguments') ? '' : (task?.arguments ?? '')} hint="--lr 0.1" />
