@@ -91,6 +91,7 @@ func (p *clientPart) open() error {
 	if os.Geteuid() == 0 {
 		quotas = func(dir string) (room.Quotas, error) { return diskquota.Open(dir) }
 	}
+	calls := client.StagingCalls{Pool: pool, Servers: p.servers}
 	p.client, err = client.New(client.Config{
 		DataDir: dir, NodeID: p.id, RPCAddr: p.addr, Version: p.options.Version,
 		Wishes: fingerprint.Wishes{
@@ -107,7 +108,8 @@ func (p *clientPart) open() error {
 		Room:     c.Room,
 		Accounts: c.Exec.Accounts, UIDMin: c.Exec.UIDMin, UIDMax: c.Exec.UIDMax,
 		Servers: p.servers, OpenSession: client.SessionOver(pool), OpenExec: client.ExecOver(pool), AskSecrets: client.SecretsOver(pool), AskCode: client.AskCodeOver(pool),
-		Binary: binary, Logger: p.log, SysRoot: p.options.SysRoot,
+		Staging: client.Staging{Servers: calls, Nodes: calls, Off: !c.Data.Share, Rate: c.Data.ShareRate},
+		Binary:  binary, Logger: p.log, SysRoot: p.options.SysRoot,
 	})
 	if err != nil {
 		return err

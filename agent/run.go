@@ -461,6 +461,7 @@ func (a *Agent) openServer(context.Context) error {
 	if a.code, err = openCode(a); err != nil {
 		return err
 	}
+	(&stager{snapshot: a.store.Snapshot, consistent: a.server.Consistent}).register(a.rpc)
 	if a.notifier, err = openNotifier(a); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"math"
 	"path/filepath"
 	"slices"
 	"time"
@@ -72,6 +73,8 @@ type DataBlock struct {
 	Path      *string
 	Retention *string
 	FreeMin   *float64
+	Share     *bool
+	ShareRate *string
 }
 
 // Data is the part of data; zero values mean the store's own defaults.
@@ -79,6 +82,8 @@ type Data struct {
 	Path      string
 	Retention time.Duration
 	FreeMin   float64
+	Share     bool
+	ShareRate int64 // bytes per second
 }
 
 func walkData(v visitor, b *DataBlock, c *Data) {
@@ -90,4 +95,9 @@ func walkData(v visitor, b *DataBlock, c *Data) {
 	})
 	v.setting("retention", span(&b.Retention, &c.Retention, 0).aboveZero().orBlank().refused("agent.config.retention").knownAs(data.RetentionDefault))
 	v.setting("free_min", decimal(&b.FreeMin, &c.FreeMin, 0).from(0, 1).aboveZero().under(1).refused("agent.config.free_min").knownAs(data.FreeMinDefault))
+	v.setting("share", toggle(&b.Share, &c.Share, true))
+	v.setting("share_rate", size(&b.ShareRate, &c.ShareRate, 0).from(shareRateMin, math.Inf(1)).orBlank().refused("agent.config.share_rate").unset())
 }
+
+// shareRateMin is less than any network, and enough for a piece in a few seconds.
+const shareRateMin = 1 << 20

@@ -18,7 +18,7 @@ func Trees() []Tree {
 			Rooms: []string{
 				"alloc", "checkpoint", "data", "data/remote", "diskquota", "envcheck", "fingerprint", "firewall", "layout", "metrics",
 				"progress", "rankprocs", "rankshell", "retry", "secrets", "session", "words", "workspace", // of the tree they know nothing
-				"code", "store", "objects", "history", "account", "machine", "loop",
+				"code", "staging", "store", "objects", "history", "account", "machine", "loop",
 				"room", "hooks", "environment", "devices", "hold", "service", "usage", "prepare", "watch",
 				"run", "",
 			},

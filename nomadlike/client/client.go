@@ -31,6 +31,7 @@ import (
 	"nomadlike/nomadlike/client/secrets"
 	"nomadlike/nomadlike/client/service"
 	"nomadlike/nomadlike/client/session"
+	"nomadlike/nomadlike/client/staging"
 	"nomadlike/nomadlike/client/store"
 	"nomadlike/nomadlike/client/usage"
 	"nomadlike/nomadlike/client/watch"
@@ -88,6 +89,7 @@ type parts struct {
 	usage      *usage.Usage
 	preparer   *prepare.Preparer
 	objects    *objects.Store
+	staging    *staging.Exchange
 	watch      *watch.Watch
 	holds      *hold.Holds
 	secrets    *secrets.Keeper
@@ -186,8 +188,14 @@ func (c *Client) furnish(node structs.Node) {
 		Holds: c.holds, Inbox: c.inbox, OpenExec: config.OpenExec, Log: c.log,
 	})
 	c.images = service.NewImages(config.Drivers, config.Now, c.log)
+	c.objects = objects.New(objects.Config{NodeID: c.identity.NodeID, Storages: config.Storages, Now: config.Now, Log: c.log})
+	c.staging = staging.New(staging.Config{
+		NodeID: c.identity.NodeID, Servers: config.Staging.Servers, Nodes: config.Staging.Nodes, Stored: c.objects, Copies: data.Versions{Store: c.data},
+		Rate: c.stagingRate(), Now: config.Now, Log: c.log,
+	})
 	sets := &prepare.Datasets{
-		Store: c.data, Remotes: config.Remotes, Events: c.inbox, Notes: notes, Node: c.node, Now: config.Now, Log: c.log,
+		Exchange: c.staging,
+		Store:    c.data, Remotes: config.Remotes, Events: c.inbox, Notes: notes, Node: c.node, Now: config.Now, Log: c.log,
 	}
 	travelled := &prepare.Code{Store: c.code, Layout: c.files, Events: c.inbox, Notes: notes, Now: config.Now, Log: c.log}
 	c.preparer = prepare.New(prepare.Config{
@@ -196,7 +204,6 @@ func (c *Client) furnish(node structs.Node) {
 		SysRoot: config.SysRoot, Events: c.inbox, Notes: notes, Node: c.node, Disks: c.disks, Rooms: c.bounds, Guard: c.guard,
 		Environment: looks, Hooks: scripts, Secrets: c.secrets, Devices: c.devices, Holds: c.holds, Shells: c.service, Now: config.Now, Log: c.log,
 	})
-	c.objects = objects.New(objects.Config{NodeID: c.identity.NodeID, Storages: config.Storages, Now: config.Now, Log: c.log})
 	places := &watch.Places{Storages: config.Storages, Owners: owners}
 	c.usage = usage.Open(usage.Config{
 		Layout: c.files, Drivers: config.Drivers, Devices: c.devices, Disks: c.disks, Inbox: c.inbox, Places: places,
@@ -219,6 +226,18 @@ func (c *Client) furnish(node structs.Node) {
 			notes.Send(structs.AllocNote{AllocID: s.AllocID, Attempt: s.Attempt, Evicted: cause})
 		},
 	})
+}
+
+// stagingRate is how many bytes per second the node exchanges with others at most, each
+// way; 0: it takes no part.
+func (c *Client) stagingRate() int64 {
+	if c.config.Staging.Off {
+		return 0
+	}
+	if c.config.Staging.Rate > 0 {
+		return c.config.Staging.Rate
+	}
+	return machine.LinkSpeed(c.config.SysRoot, c.Node().Attributes[machine.AttrInterface]) / 2
 }
 
 // serversToAsk lists the servers, the one that the node's stream leads to first.

@@ -20,6 +20,7 @@ import (
 	"nomadlike/nomadlike/client/secrets"
 	"nomadlike/nomadlike/client/service"
 	"nomadlike/nomadlike/client/session"
+	"nomadlike/nomadlike/client/staging"
 	"nomadlike/nomadlike/client/store"
 	"nomadlike/nomadlike/client/workspace"
 	"nomadlike/nomadlike/structs"
@@ -67,6 +68,8 @@ type Config struct {
 	OpenExec    service.ExecOpener // nil: ranks reach no ranks of other nodes
 	AskSecrets  secrets.Ask        // nil: tasks that need secrets do not start
 	AskCode     code.Ask           // nil: tasks of jobs with code of their own do not start
+	// Staging says how copies of named data come from other nodes, and go to them.
+	Staging Staging
 	// SecretsDir is a directory in memory for secrets that are files, made when
 	// missing. "" means one of the node in /run for root, and in ShmDir for others.
 	SecretsDir string
@@ -108,6 +111,15 @@ type Config struct {
 	PatrolEvery time.Duration // between looks of the patrol at a task; 0: a minute
 	RoomEvery   time.Duration // between measurements of an allocation's directory; 0: 5 s
 	LinksEvery  time.Duration // between looks at the network cards; 0: 5 s
+}
+
+// Staging is how a node takes part in the exchange of copies. Without Servers or Nodes, or
+// with Off, it takes no part.
+type Staging struct {
+	Servers staging.Servers
+	Nodes   staging.Nodes
+	Off     bool
+	Rate    int64 // bytes per second at most, each way; 0: half of what the node's link can do
 }
 
 // SharedDirDefault is where the same paths of all nodes are made by default.

@@ -55,6 +55,10 @@ func (c *Client) Register(s *rpc.Server) {
 		func(ctx context.Context, _ rpc.Peer, ask *structs.DataAsk) (*structs.DataReply, error) {
 			return c.objects.Answer(ctx, ask)
 		})
+	rpc.Unary(s, structs.MethodNodeStaged, rpc.FromClients,
+		func(ctx context.Context, peer rpc.Peer, ask *structs.StagingAsk) (*structs.StagingReply, error) {
+			return c.staging.Answer(ctx, peer.ID, ask)
+		})
 	rpc.Unary(s, structs.MethodNodeRankHistory, rpc.FromServers,
 		func(_ context.Context, _ rpc.Peer, request *structs.RankHistoryRequest) (*structs.NodeRankHistory, error) {
 			return c.usage.RankHistory(request)

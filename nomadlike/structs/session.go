@@ -21,6 +21,9 @@ package structs
 //	Alloc.Commit     server -> client: CommitOrder / Committed
 //	Node.Look        server -> client: DataLook / DataSeen
 //	Node.Data        server -> client: DataAsk / DataReply
+//	Node.Staged      client -> client: StagingAsk / StagingReply
+//	Server.StagingPeers client -> any server: StagingPeersAsk / StagingPeers
+//	Server.StagingMay client -> any server: StagingMayAsk / StagingMay
 //	Node.Images      server -> client: ImagesAsk / NodeImages
 //	Node.Image       server -> client: ImageOrder / ImageWork
 //	Server.Audit     server -> server: AuditAsk / AuditTail
@@ -50,7 +53,10 @@ const (
 	MethodNodeLook        = "Node.Look"
 	MethodNodeImages      = "Node.Images"
 	MethodNodeImage       = "Node.Image"
-	MethodNodeData        = "Node.Data" // bytes of named data on a storage of the node
+	MethodNodeData        = "Node.Data"   // bytes of named data on a storage of the node
+	MethodNodeStaged      = "Node.Staged" // pieces of copies of named data, for other nodes
+	MethodStagingPeers    = "Server.StagingPeers"
+	MethodStagingMay      = "Server.StagingMay"
 	MethodAllocCommit     = "Alloc.Commit"
 	MethodServerAudit     = "Server.Audit"      // audit records that the other one lacks
 	MethodServerAuditLook = "Server.AuditCheck" // are the records on its disk whole

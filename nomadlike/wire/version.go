@@ -54,7 +54,8 @@ package wire
 //	43  2026-11-27  the bytes of named data: Node.Data
 //	44  2026-11-27  where the bytes of named data lie stays when its owner changes: DataObject.Home
 //	45  2026-11-27  outputs of jobs become versions of named data: Job.OutputKeep, DataBegin.Take, DataDrop.Cause, DataVersion.Origin, what Node.Data is asked to take
-const ProtocolVersion = 45
+//	46  2026-11-27  nodes hand each other copies of named data: Node.Staged, Server.StagingPeers, Server.StagingMay
+const ProtocolVersion = 46
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -91,5 +92,6 @@ const (
 	ProtocolHolds        = 36 // NotifyMark.Holds, structs.NotifyQuota in NotifySet
 	ProtocolServices     = 34 // CommandServiceAccountPut to CommandTokensUsed, RestService, Token.UsedAt
 	ProtocolKeep         = 45 // Job.OutputKeep, DataBegin.Take, what Node.Data is asked to take
+	ProtocolStaging      = 46 // Node.Staged
 	ProtocolImages       = 42 // CommandImagePut, CommandImageTold, Node.Images, Node.Image
 )

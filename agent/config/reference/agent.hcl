@@ -219,9 +219,11 @@ client {
   }
 
   data {
-    path      = "/nvme/copies"
-    retention = "14d"
-    free_min  = 0.2
+    path       = "/nvme/copies"
+    retention  = "14d"
+    free_min   = 0.2
+    share      = false
+    share_rate = "500MiB"
   }
 
   disk {

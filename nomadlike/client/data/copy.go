@@ -35,13 +35,16 @@ var ErrChanged = errors.New("dataset changes while it is copied")
 type copier struct {
 	root   *os.Root // of a source that is a directory; nil when there is a source
 	source Source
-	dir    string // of the copy in the making
-	lists  string // where files without a name are made
-	list   *Listing
-	now    func() time.Time
-	report func(done int64)
-	umask  fs.FileMode // of this process
-	mine   bool        // what is made in the tree belongs to this process's own user and group
+	// version is what is copied where it is a version of named data; then nothing is listed
+	// before it is known that there is no copy.
+	version *Version
+	dir     string // of the copy in the making
+	lists   string // where files without a name are made
+	list    *Listing
+	now     func() time.Time
+	report  func(done int64)
+	umask   fs.FileMode // of this process
+	mine    bool        // what is made in the tree belongs to this process's own user and group
 
 	journal *journal
 	early   *early
@@ -92,7 +95,9 @@ func (c *copier) resume(bootID string) (err error) {
 	} else if err := c.believe(sameBoot); err != nil {
 		return err
 	}
-	c.journal, err = openJournal(path, bootID, good)
+	if c.journal, err = openJournal(path, bootID, good); err == nil && !told && c.version != nil {
+		err = c.salvage()
+	}
 	return err
 }
 
@@ -143,6 +148,9 @@ func (c *copier) has(f *File, offset, length int64, digest [sha256.Size]byte, ve
 func (c *copier) run(ctx context.Context) error {
 	if err := c.makeDirs(); err != nil {
 		return err
+	}
+	if c.version != nil {
+		return c.fill(ctx)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -285,6 +293,7 @@ func (c *copier) finish() (digest string, err error) {
 			for i := range chunks {
 				of.Chunks = append(of.Chunks, chunks[i][:])
 			}
+			of.Ends = f.Ends
 		}
 		return m.add(&of)
 	})

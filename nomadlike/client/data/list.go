@@ -30,6 +30,9 @@ type File struct {
 	Tag    string // which version of the file is meant, in the source's own words
 	SHA256 []byte // that the contents must have; nil when nobody says
 	Whole  bool   // it can only be read from its beginning: in one piece
+	// Ends are where its chunks end, of a file of a version that has several; nil: it is cut
+	// every chunkBytes.
+	Ends []int64
 }
 
 // owner says who may read: a copy belongs to whom its source belongs to.
@@ -132,8 +135,11 @@ const chunkBytes = 16 << 20
 
 // chunks is how many pieces a file has; an empty one has one too.
 func (f *File) chunks() int {
-	if f.Whole {
+	switch {
+	case f.Whole:
 		return 1
+	case len(f.Ends) > 0:
+		return len(f.Ends)
 	}
 	return int(max((f.Size+chunkBytes-1)/chunkBytes, 1))
 }
@@ -142,6 +148,12 @@ func (f *File) chunks() int {
 func (f *File) span(chunk int) (offset, length int64) {
 	if f.Whole {
 		return 0, f.Size
+	}
+	if len(f.Ends) > 0 {
+		if chunk > 0 {
+			offset = f.Ends[chunk-1]
+		}
+		return offset, f.Ends[chunk] - offset
 	}
 	offset = int64(chunk) * chunkBytes
 	return offset, max(0, min(chunkBytes, f.Size-offset))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"unicode/utf8"
 )
 
 // manifestFile names what a copy says of itself.
@@ -22,10 +23,21 @@ type manifest struct {
 // manifestEntry is one file of a manifest.
 type manifestEntry struct {
 	Path   string `json:"path"`
+	Raw    []byte `json:"raw,omitempty"` // the path, where it is no UTF-8
 	Size   int64  `json:"size"`
 	Digest []byte `json:"digest"` // of the digests of its chunks
 	// Chunks are those digests, where there are several.
 	Chunks [][]byte `json:"chunks,omitempty"`
+	// Ends are where the chunks end; none: after every chunkBytes.
+	Ends []int64 `json:"ends,omitempty"`
+}
+
+// name is the path of the file.
+func (h *manifestEntry) name() string {
+	if h.Raw != nil {
+		return string(h.Raw)
+	}
+	return h.Path
 }
 
 func createManifest(name string, bytes int64) (*manifest, error) {
@@ -39,6 +51,9 @@ func createManifest(name string, bytes int64) (*manifest, error) {
 }
 
 func (m *manifest) add(h *manifestEntry) error {
+	if !utf8.ValidString(h.Path) { // JSON would have another name
+		h.Raw = []byte(h.Path)
+	}
 	text, err := json.Marshal(h)
 	if err != nil {
 		return err

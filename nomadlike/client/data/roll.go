@@ -46,7 +46,11 @@ func (r *roll) add(f *File) error {
 	if f.Whole {
 		whole = 1
 	}
-	r.text, r.last, r.count = append(b, whole), f.Path, r.count+1
+	b = binary.AppendUvarint(append(b, whole), uint64(len(f.Ends)))
+	for _, end := range f.Ends {
+		b = binary.AppendUvarint(b, uint64(end))
+	}
+	r.text, r.last, r.count = b, f.Path, r.count+1
 	if r.dir == "" || len(r.text) < rollShort {
 		return nil
 	}
@@ -140,6 +144,9 @@ func decodeFile(from *bufio.Reader, last string, f *File) (err error) {
 		var whole byte
 		whole, err = from.ReadByte()
 		f.Whole = whole == 1
+	}
+	for ends := unsigned(); ends > 0 && err == nil; ends-- {
+		f.Ends = append(f.Ends, int64(unsigned()))
 	}
 	return err
 }

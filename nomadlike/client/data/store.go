@@ -150,7 +150,11 @@ func (s *Store) Prepare(ctx context.Context, root *os.Root, user string, progres
 		return Copy{}, err
 	}
 	defer l.Close()
-	return s.copyOf(ctx, &copier{root: root, list: l}, user, progress)
+	key, err := l.key()
+	if err != nil {
+		return Copy{}, err
+	}
+	return s.copyOf(ctx, &copier{root: root, list: l}, key, user, progress)
 }
 
 // Fetch returns a copy of what a source has, as Prepare does of a directory.
@@ -160,15 +164,15 @@ func (s *Store) Fetch(ctx context.Context, source Source, user string, progress 
 		return Copy{}, err
 	}
 	defer l.Close()
-	return s.copyOf(ctx, &copier{source: source, list: l}, user, progress)
-}
-
-// copyOf finds the copy of what c has listed, or lets it be made.
-func (s *Store) copyOf(ctx context.Context, c *copier, user string, progress Progress) (Copy, error) {
-	key, err := c.list.key()
+	key, err := l.key()
 	if err != nil {
 		return Copy{}, err
 	}
+	return s.copyOf(ctx, &copier{source: source, list: l}, key, user, progress)
+}
+
+// copyOf finds the copy of what has a key, or lets it be made by c.
+func (s *Store) copyOf(ctx context.Context, c *copier, key, user string, progress Progress) (Copy, error) {
 	damaged := false
 	for {
 		found, ok, err := s.find(key, user)
@@ -288,12 +292,25 @@ func (s *Store) takeLocked(digest, user string) (Copy, error) {
 
 // make copies a source.
 func (s *Store) make(ctx context.Context, c *copier, key, user string, progress Progress) (Copy, error) {
+	if c.version != nil {
+		if err := c.know(ctx); err != nil {
+			return Copy{}, err
+		}
+		if err := (Versions{s}).bringBack(key, user); err != nil {
+			return Copy{}, err
+		}
+	}
 	total := c.list.Bytes
 	c.lists = s.path("lists")
 	defer func() { _ = c.sums.close() }()
 	c.dir, c.now, c.umask, c.report = s.path("parts", key), s.config.Now, s.umask, func(done int64) { progress(done, total) }
 	if err := os.MkdirAll(c.dir, 0o711); err != nil {
 		return Copy{}, err
+	}
+	if c.version != nil {
+		if err := os.WriteFile(filepath.Join(c.dir, versionFile), c.version.text, 0o600); err != nil {
+			return Copy{}, err
+		}
 	}
 	if err := c.resume(s.config.BootID); err != nil {
 		return Copy{}, err

@@ -174,12 +174,20 @@ type part struct {
 // digests of its chunks, and is one part.
 func (h *manifestEntry) parts() []part {
 	if len(h.Chunks) == 0 {
-		return []part{{path: h.Path, length: h.Size, chunks: h.Digest}}
+		return []part{{path: h.name(), length: h.Size, chunks: h.Digest}}
 	}
 	list := make([]part, 0, len(h.Chunks))
+	if len(h.Ends) == len(h.Chunks) {
+		offset := int64(0)
+		for i, digest := range h.Chunks {
+			list = append(list, part{path: h.name(), offset: offset, length: h.Ends[i] - offset, digest: digest})
+			offset = h.Ends[i]
+		}
+		return list
+	}
 	for i, digest := range h.Chunks {
 		offset := int64(i) * chunkBytes
-		list = append(list, part{path: h.Path, offset: offset, length: min(chunkBytes, h.Size-offset), digest: digest})
+		list = append(list, part{path: h.name(), offset: offset, length: min(chunkBytes, h.Size-offset), digest: digest})
 	}
 	return list
 }

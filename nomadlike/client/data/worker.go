@@ -122,6 +122,34 @@ func (w *worker) copy(ctx context.Context, p piece) error {
 	return c.journal.add(&record{file: uint32(p.file), chunk: uint32(p.chunk), digest: digest}, c.now(), length >= stretchBytes)
 }
 
+// put writes one chunk of a version, which was compared with its digest.
+func (w *worker) put(p piece, data []byte, digest [sha256.Size]byte) error {
+	c, f := w.c, p.of
+	if err := w.enter(path.Dir(f.Path)); err != nil {
+		return err
+	}
+	whole := f.chunks() == 1
+	to, rights, err := w.create(f, whole)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(to)
+	offset, length := f.span(p.chunk)
+	w.fresh = stretch{path: f.Path, offset: offset}
+	if err := w.lay(f, to, data, offset); err != nil {
+		return err
+	}
+	if whole {
+		if err := rights(); err != nil {
+			return err
+		}
+	}
+	if err := c.sums.set(p.number, digest); err != nil {
+		return err
+	}
+	return c.journal.add(&record{file: uint32(p.file), chunk: uint32(p.chunk), digest: digest}, c.now(), length >= stretchBytes)
+}
+
 // create opens the file of the copy. A file that is copied in one piece is made
 // with the rights that it will have, if the process may: nobody looks into a
 // copy in the making. rights sets what it lacks.
@@ -228,6 +256,11 @@ func (w *worker) fromSource(ctx context.Context, f *File, offset, length int64, 
 // write hashes and writes bytes of the copy, and reports them.
 func (w *worker) write(f *File, to int, part []byte, offset int64) error {
 	w.hash.Write(part)
+	return w.lay(f, to, part, offset)
+}
+
+// lay writes bytes of the copy, and reports them.
+func (w *worker) lay(f *File, to int, part []byte, offset int64) error {
 	for done := 0; done < len(part); {
 		n, err := uninterrupted(func() (int, error) { return unix.Pwrite(to, part[done:], offset+int64(done)) })
 		if err != nil {

@@ -22,8 +22,11 @@ import (
 	"nomadlike/nomadlike/client/loop"
 	"nomadlike/nomadlike/client/machine"
 	"nomadlike/nomadlike/client/session"
+	"nomadlike/nomadlike/client/staging"
+	"nomadlike/nomadlike/client/words"
 	"nomadlike/nomadlike/client/workspace"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/tree"
 )
 
 const (
@@ -37,19 +40,25 @@ const (
 // Datasets brings the data of jobs to the node's fast storage. Any goroutine may use
 // it.
 type Datasets struct {
-	Store   *data.Store
-	Remotes map[string]remote.Server // of the storages that are remote
-	Events  loop.Events
-	Notes   session.Teller
-	Node    *machine.Registration
-	Now     func() time.Time
-	Log     *slog.Logger
+	Store    *data.Store
+	Exchange *staging.Exchange
+	Remotes  map[string]remote.Server // of the storages that are remote
+	Events   loop.Events
+	Notes    session.Teller
+	Node     *machine.Registration
+	Now      func() time.Time
+	Log      *slog.Logger
 }
 
 // copyIn copies a dataset to fast storage of the node, unless it is there,
 // and lets the place lead to the copy. A node without room lets the job read
 // from the storage: that is slower and right.
 func (s *Datasets) copyIn(ctx context.Context, a *structs.Assignment, place *workspace.Place) *alloc.PrepareFailed {
+	if place.Version != nil {
+		if done, failure := s.bring(ctx, a, place); done {
+			return failure
+		}
+	}
 	id, begun := a.Alloc.ID, s.Now()
 	root, err := os.OpenRoot(place.Root)
 	if err != nil {
@@ -79,8 +88,50 @@ func (s *Datasets) copyIn(ctx context.Context, a *structs.Assignment, place *wor
 	case err != nil:
 		return alloc.ByNode("client.data_copy", "name", place.Name, "cause", err)
 	}
-	s.show(a, place, made, begun)
+	s.show(a, place, made, staging.Brought{}, begun)
 	return nil
+}
+
+// bring copies a version of named data to fast storage of the node, from other nodes that
+// have it and from the storage. done reports whether that is the way to it: a version whose
+// manifest this agent cannot read, since another one's user has written it, is copied as
+// any directory is.
+func (s *Datasets) bring(ctx context.Context, a *structs.Assignment, place *workspace.Place) (done bool, failure *alloc.PrepareFailed) {
+	id, begun := a.Alloc.ID, s.Now()
+	wanted := &staging.Wanted{AllocID: id, Place: *place.Version}
+	told, listed := progressTeller{events: s.Events, id: id, now: s.Now}, false
+	var brought staging.Brought
+	made, err := data.Versions{Store: s.Store}.Prepare(ctx, &data.Version{
+		Project: place.Version.Project, Digest: tree.Digest(place.Version.Digest),
+		Manifest: func(ctx context.Context) ([]byte, error) {
+			text, err := s.Exchange.Manifest(ctx, wanted)
+			listed = err == nil
+			return text, err
+		},
+		Fill: func(ctx context.Context, f *data.Filling) (err error) {
+			brought, err = s.Exchange.Bring(ctx, wanted, f)
+			return err
+		},
+	}, id, told.tell)
+	s.Exchange.Leave(wanted)
+	conflict := errors.Is(err, data.ErrCorrupt) || structs.CodeOf(err) == structs.CodeConflict
+	switch {
+	case ctx.Err() != nil:
+		return true, alloc.ByNode("client.prepare_cancelled")
+	case errors.Is(err, data.ErrNoRoom):
+		s.changed() // others may have made way in vain
+		s.Notes.Tell(id, a.Alloc.Attempt, structs.Told{Event: structs.EventDataFailed, Params: map[string]string{"dataset": place.Name, "cause": err.Error()}, Severity: "warn"})
+		return true, nil
+	case conflict:
+		return true, alloc.ByJob(structs.NewError(structs.CodeConflict, "client.data_copy", "name", place.Name, "cause", err))
+	case err != nil && !listed:
+		s.Log.Warn("the manifest of a version cannot be read: its directory is copied by this node alone", logkey.AllocID, id, logkey.Path, place.Path, logkey.Error, err)
+		return false, nil
+	case err != nil:
+		return true, alloc.ByNode("client.data_copy", "name", place.Name, "cause", err)
+	}
+	s.show(a, place, made, brought, begun)
+	return true, nil
 }
 
 // fetch copies data from a server to fast storage of the node, unless it is
@@ -115,7 +166,7 @@ func (s *Datasets) fetch(ctx context.Context, a *structs.Assignment, place *work
 	case err != nil:
 		return alloc.ByNode("client.data_fetch", append(params, "cause", err)...)
 	}
-	s.show(a, place, made, begun)
+	s.show(a, place, made, staging.Brought{}, begun)
 	if info, err := os.Stat(place.Path); place.Part != "" && (err != nil || !info.IsDir()) {
 		return alloc.ByJob(structs.NewError(structs.CodeNotFound, "client.data_fetch", append(params, "cause", "it has no directory "+place.Part)...))
 	}
@@ -123,15 +174,15 @@ func (s *Datasets) fetch(ctx context.Context, a *structs.Assignment, place *work
 }
 
 // show lets a place lead to a copy, and says of it.
-func (s *Datasets) show(a *structs.Assignment, place *workspace.Place, made data.Copy, begun time.Time) {
+func (s *Datasets) show(a *structs.Assignment, place *workspace.Place, made data.Copy, brought staging.Brought, begun time.Time) {
 	id := a.Alloc.ID
 	took, severity := s.Now().Sub(begun).Round(time.Millisecond).String(), ""
-	if made.Outside > 0 || made.Left > 0 || made.Damaged {
+	if made.Outside > 0 || made.Left > 0 || made.Damaged || len(brought.Liars) > 0 {
 		severity = "warn"
 	}
 	s.Notes.Tell(id, a.Alloc.Attempt, structs.Told{Event: structs.EventDataPrepared, Severity: severity, Params: map[string]string{
 		"dataset": place.Name, "files": strconv.Itoa(made.Files), "size": structs.FormatSize(made.Bytes), "copied": structs.FormatSize(made.Copied),
-		"took": took + saidOf(messages.English, &made), "took_zh": took + saidOf(messages.Chinese, &made),
+		"took": took + saidOf(messages.English, &made, &brought), "took_zh": took + saidOf(messages.Chinese, &made, &brought),
 	}})
 	place.Path, place.Root = filepath.Join(made.Dir, place.Part), made.Dir
 	if err := s.Store.Name(place.DataName, made.Digest); err != nil {
@@ -142,8 +193,14 @@ func (s *Datasets) show(a *structs.Assignment, place *workspace.Place, made data
 
 // saidOf is what is worth to be said of a copy beside its size. It goes at the end
 // of the event, which servers of every version know.
-func saidOf(language messages.Language, made *data.Copy) string {
+func saidOf(language messages.Language, made *data.Copy, brought *staging.Brought) string {
 	var b strings.Builder
+	if brought.Nodes > 0 {
+		b.WriteString(messages.Textf(language, "client.data_from", "nodes", words.Roughly(brought.FromNodes), "count", brought.Nodes, "storage", words.Roughly(brought.FromStorage)))
+	}
+	if len(brought.Liars) > 0 {
+		b.WriteString(messages.Textf(language, "client.data_liars", "names", strings.Join(brought.Liars, ", "), "count", len(brought.Liars)))
+	}
 	for _, left := range []struct {
 		id    string
 		count int

@@ -34,6 +34,8 @@ type Place struct {
 	Single bool   // one file of the server, which lies in TaskPath
 	SHA256 string // of that, if the job tells it
 	Part   string // the directory of the copy that is shown; "" is all of it
+	// Version is what is prepared, where it is a version of named data with a digest.
+	Version *structs.DataPlace
 
 	below   string // what stands for {name}; "" is Name
 	project string // what stands for {project}; "" is the job's
@@ -103,17 +105,20 @@ func (p *planner) data(kind string, ref structs.DataRef, taskPath string) {
 		from = structs.FromPrivate
 	}
 	version, source, project, user := ref.Version, ref.Source, "", ""
+	var named *structs.DataPlace
 	if pick := ref.Object; pick != nil { // it lies where its own project and owner have it
 		from, source, project, user = structs.FromPrivate, pick.Source, pick.Project, pick.Owner
 		if source != "" {
 			version = 0 // a directory that was there before it had a number
+		} else if pick.Digest != "" {
+			named = &structs.DataPlace{Project: pick.Project, Owner: pick.Owner, Kind: kind, Name: ref.Name, Storage: ref.Storage, Version: ref.Version, Digest: pick.Digest}
 		}
 	}
 	p.add(Place{
 		Kind: kind, Name: ref.Name, Storage: ref.Storage, TaskPath: taskPath,
 		ReadOnly: ref.ReadOnly, Make: kind == structs.StorageVolume && !ref.ReadOnly, Prepare: ref.Prepare,
 		DataName: p.job.DataName(kind, &ref), SHA256: ref.SHA256, Single: ref.Source != "" && !strings.HasSuffix(ref.Source, "/"),
-		below: strings.TrimSuffix(source, "/"), project: project, user: user,
+		below: strings.TrimSuffix(source, "/"), project: project, user: user, Version: named,
 	}, version, from)
 }
 
