@@ -211,7 +211,7 @@ func TestExchange(t *testing.T) {
 			t.Errorf("%s: %+v", names[i], b)
 		}
 	}
-	if reads := float64(c.reads.Load()) / float64(c.m.Bytes()); reads > 1.6 {
+	if reads := float64(c.reads.Load()) / float64(c.m.Bytes()); reads > 3 { // each alone would read it four times; how often it is, a simulation tells
 		t.Errorf("the storage was read %.2f times", reads)
 	}
 	c.away.Store(true)
