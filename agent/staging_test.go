@@ -130,7 +130,7 @@ job "reads" {
 		}
 	}
 	took := reads("1", `nodes = ["n2"]`)
-	if len(took) != 1 || !strings.Contains(took[0], "6 MiB from ") || !strings.Contains(took[0], ", 0 B from the storage") {
+	if len(took) != 1 || !strings.Contains(took[0], "6MiB from ") || !strings.Contains(took[0], ", 0B from the storage") {
 		t.Errorf("the later job: %q", took)
 	}
 }
