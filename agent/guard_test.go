@@ -203,6 +203,7 @@ func changes() map[string]any {
 		"data.register": api.DataRegisterRequest{Storage: "nas", Source: "there/already"},
 		"data.tag":      api.DataTagRequest{Version: 1, Tag: "stable"},
 		"data.mark":     api.DataMarkRequest{},
+		"data.take":     api.DataTakeRequest{Job: "steady"},
 		"data.delete":   nil,
 
 		"service_accounts.put":    api.ServiceAccountRequest{Description: "x"},

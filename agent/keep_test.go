@@ -88,6 +88,17 @@ func TestOutputsBecomeVersions(t *testing.T) {
 			return e.ID == "event.job.output_refused" && e.Cause != nil && e.Cause.ID == "objects.take_empty"
 		})
 	})
+	lineage, err := client.DataLineage(t.Context(), model, 1)
+	if err != nil || len(lineage.Nodes) != 4 || len(lineage.Edges) != 3 || lineage.Nodes[3].Name != "answers" || lineage.Nodes[3].Depth != 2 {
+		t.Errorf("lineage: %+v, %v", lineage, err)
+	}
+	failed, err := client.TakeData(t.Context(), api.DataName{Kind: structs.StorageAlgorithm, Name: "half"}, api.DataTakeRequest{Job: "fails", Path: "half"})
+	if err != nil || failed.Version != 1 {
+		t.Fatalf("of a failed job: %+v, %v", failed, err)
+	}
+	if v := version(api.DataName{Kind: structs.StorageAlgorithm, Name: "half"}, 1); v.Files != 1 || !v.Origin.Failed {
+		t.Errorf("of a failed job: %+v, %+v", v, v.Origin)
+	}
 	if detail, err := client.DataObject(t.Context(), model); err != nil || len(detail.Object.Versions) != 1 {
 		t.Errorf("a failed job and an empty output made versions: %+v, %v", detail, err)
 	}

@@ -101,6 +101,7 @@ func verbs() []verb {
 	all = append(all, serviceAccountVerbs()...)
 	all = append(all, secretVerbs()...)
 	all = append(all, dataVerbs()...)
+	all = append(all, lineageVerbs()...)
 	all = append(all, dataBytesVerbs()...)
 	all = append(all, notifyVerbs()...)
 	all = append(all, tokenVerbs()...)

@@ -146,6 +146,8 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.WriteOf(data, api.DataTag, e.data.tag)
 	front.WriteOf(data, api.DataMark, e.data.mark)
 	front.ReadOf(data, api.DataDelete, e.data.delete)
+	front.WriteOf(data, api.DataTake, e.data.take)
+	front.ReadOf(data, api.DataLineageRead, e.data.lineage)
 	e.dataBytes.table(data)
 	e.dataFiles.table(data)
 	front.ReadOf(caller, api.NotifyRead, e.notify.read)

@@ -160,6 +160,8 @@ func dataRoutes() []Route {
 		DataTag.route,
 		DataMark.route,
 		DataDelete.route,
+		DataTake.route,
+		DataLineageRead.route,
 	}
 }
 

@@ -597,6 +597,13 @@ export interface DataLack {
   storage: string
 }
 
+export interface DataLineage {
+  cut?: boolean
+  edges: LineageEdge[] | null
+  nodes: LineageNode[] | null
+  root: number
+}
+
 export interface DataList {
   objects: DataDetail[] | null
   quota: number
@@ -710,6 +717,18 @@ export interface DataStorage {
 export interface DataTagRequest {
   tag: string
   version: number
+}
+
+export interface DataTakeRequest {
+  access?: string
+  attempt?: number
+  checkpoint?: number
+  description?: string
+  job: string
+  path?: string
+  storage?: string
+  subjob?: number
+  tag?: string
 }
 
 export interface DataTree {
@@ -1646,6 +1665,37 @@ export const levels: Level[] = ['cluster', 'pool', 'project']
 export interface LimitWarning {
   before: string
   signal?: string
+}
+
+export interface LineageEdge {
+  from: number
+  to: number
+}
+
+export interface LineageNode {
+  at?: string
+  attempt?: number
+  by?: string
+  bytes?: number
+  command?: string
+  commit?: string
+  depth: number
+  digest?: string
+  dirty?: boolean
+  failed?: boolean
+  files?: number
+  gone?: boolean
+  hidden?: boolean
+  image?: string
+  job_id?: string
+  kind?: string
+  name?: string
+  output?: string
+  path?: string
+  project?: string
+  step?: number
+  version?: number
+  what: string
 }
 
 export interface LogPolicy {
