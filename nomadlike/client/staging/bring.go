@@ -52,18 +52,17 @@ type flow struct {
 	swarm   *swarm
 	begun   time.Time
 
-	peers     []structs.StagingPeer // by the number of the member
-	asked     []time.Time           // when each was last asked what it has
-	asking    []bool
-	landings  chan landing
-	news      chan news
-	met       chan []structs.StagingPeer
-	meeting   bool
-	metAt     time.Time
-	broken    int
-	brokenErr error
-	brought   Brought
-	senders   map[int]bool
+	peers    []structs.StagingPeer // by the number of the member
+	asked    []time.Time           // when each was last asked what it has
+	asking   []bool
+	landings chan landing
+	news     chan news
+	met      chan []structs.StagingPeer
+	meeting  bool
+	metAt    time.Time
+	broken   int
+	brought  Brought
+	senders  map[int]bool
 }
 
 // Bring brings what a copy lacks, from other nodes and the storage. The error of a storage
@@ -91,7 +90,7 @@ func (e *Exchange) Bring(ctx context.Context, w *Wanted, filling *data.Filling) 
 	err = f.run(ctx)
 	cancel()
 	for f.swarm.flights > 0 { // who writes into the copy has ended before anybody goes on with it
-		f.landed(<-f.landings)
+		_ = f.landed(<-f.landings) // err says already how it ended
 	}
 	f.brought.Nodes = len(f.senders)
 	return f.brought, err
