@@ -252,6 +252,8 @@ var noEntry = map[string]string{
 	"code.chunks": "goes to the disk; nothing names it yet", "code.archive": "needs an archive; its entry goes by propose like the others", "code.commit": "needs a manifest; its entry goes by propose like the others",
 	"data.upload": "needs a node with a storage; its entry goes by propose like the others", "data.upload_finish": "needs an upload; its entry goes by propose like the others",
 	"data.upload_abort": "needs an upload; its entry goes by propose like the others", "data.upload_manifest": "goes to a node's storage", "data.upload_chunks": "goes to a node's storage",
+	"data.files": "needs a node with a storage; its entry goes by propose like the others", "data.files_abort": "needs an upload; its entry goes by propose like the others", "data.files_finish": "needs an upload; its entry goes by propose like the others",
+	"data.tus_create": "goes to a node's storage", "data.tus_write": "goes to a node's storage", "data.tus_remove": "goes to a node's storage",
 	"data.upload_missing": "asks", "data.chunks": "asks", "data.verify": "asks",
 	"jobs.consent":       "needs a VIP job that asks; its entry goes by propose like the others",
 	"allocations.commit": "is done by the node; its event goes by propose like the others", "nodes.image": "needs an engine; its event goes by propose like the others", "images.delete": "names the image in its query; its entry goes by propose like the others", "nodes.treat_device": "needs a device; its entry goes by propose like the others",

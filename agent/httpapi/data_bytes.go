@@ -66,7 +66,8 @@ func (h *dataBytes) begin(r *front.Request, known *structs.DataObject, body *api
 		object.Owner, object.Access, object.Description = r.Caller.Principal.ID, cmp.Or(body.Access, structs.DataProject), body.Description
 	}
 	if newest := known.Newest(); newest != nil && newest.Digest == body.Digest {
-		return &api.DataUpload{Version: newest.Number, Storage: known.Storage, Known: true}, nil
+		err := h.retag(r, known, newest, body.Tag)
+		return &api.DataUpload{Version: newest.Number, Storage: known.Storage, Known: true}, err
 	}
 	var err error
 	if object.Storage, err = h.storageFor(known, body.Storage); err != nil {
@@ -377,15 +378,31 @@ func (h *dataBytes) abort(r *front.Request, known *structs.DataObject) (*api.Dat
 	if s.version.State != structs.DataUploading {
 		return nil, structs.NewError(structs.CodeConflict, "state.data_committed", "kind", known.Kind, "name", known.Name, "version", s.version.Number)
 	}
-	index, err := h.propose(r, structs.CommandDataDrop, structs.DataDrop{ID: known.Ref(), UploadID: s.upload})
+	index, err := h.giveUp(r, s)
+	return h.done(r, index, s.version.Number, err)
+}
+
+// giveUp ends an upload, with what was sent.
+func (h *dataBytes) giveUp(r *front.Request, s *sending) (uint64, error) {
+	index, err := h.propose(r, structs.CommandDataDrop, structs.DataDrop{ID: s.object.Ref(), UploadID: s.upload})
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	_, err = h.ask(r.Context(), s.upload, false, &structs.DataAsk{What: structs.DataAskAbort, Place: s.place, Upload: s.upload})
 	if err != nil { // a later upload beside it removes it
 		h.log.Debug("what was sent of an upload stays for a while", logkey.Error, err)
 	}
-	return h.done(r, index, s.version.Number, nil)
+	return index, nil
+}
+
+// retag sets the tag of a version that is there already to that with which it was sent
+// again.
+func (h *dataBytes) retag(r *front.Request, object *structs.DataObject, version *structs.DataVersion, tag string) error {
+	if tag == "" || version.Tag == tag {
+		return nil
+	}
+	_, err := h.propose(r, structs.CommandDataTag, structs.DataTag{ID: object.Ref(), Number: version.Number, Tag: tag})
+	return err
 }
 
 // readable finds the version whose bytes a request asks for.

@@ -150,6 +150,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.ReadOf(data, api.DataLineageRead, e.data.lineage)
 	e.dataBytes.table(data)
 	e.dataFiles.table(data)
+	(&dataUploads{e.dataBytes}).table(data)
 	front.ReadOf(caller, api.NotifyRead, e.notify.read)
 	front.WriteOf(caller, api.NotifyPut, e.notify.put)
 	front.WriteOf(caller, api.NotifyChannelPut, e.notify.putChannel)

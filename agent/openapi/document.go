@@ -94,7 +94,9 @@ func (b *schemaBuilder) operation(route api.Route) node {
 	case api.StreamWebsocket:
 		status, answer["description"] = "101", "The connection is a websocket now."
 	default:
-		answer["content"] = jsonContent(b.schema(reflect.TypeOf(route.Response)))
+		if route.Response != nil {
+			answer["content"] = jsonContent(b.schema(reflect.TypeOf(route.Response)))
+		}
 	}
 	if route.Blocking {
 		headers[api.HeaderIndex] = node{"description": "The state's index that the answer was read at.", "schema": node{"type": "integer"}}

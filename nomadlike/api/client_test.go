@@ -388,7 +388,7 @@ func TestRoutesAreWhole(t *testing.T) {
 		if route.Mutates() && route.Blocking {
 			t.Errorf("%s: a change cannot block", route.Name)
 		}
-		if route.Response == nil && route.Stream == StreamNone {
+		if tus := strings.HasPrefix(route.Name, "data.tus_"); route.Response == nil && route.Stream == StreamNone && !tus { // that answers in headers
 			t.Errorf("%s: no answer", route.Name)
 		}
 	}

@@ -125,7 +125,9 @@ type Route struct {
 }
 
 // Mutates reports whether the route changes anything.
-func (r Route) Mutates() bool { return r.Method != http.MethodGet }
+func (r Route) Mutates() bool {
+	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
+}
 
 // Routes is every route of the API, in the order of the documentation. The
 // caller owns the slice.
@@ -139,6 +141,7 @@ func Routes() []Route {
 	routes = append(routes, dataRoutes()...)
 	routes = append(routes, dataBytesRoutes()...)
 	routes = append(routes, dataTreeRoutes()...)
+	routes = append(routes, dataFilesRoutes()...)
 	routes = append(routes, queueRoutes()...)
 	routes = append(routes, forecastRoutes()...)
 	routes = append(routes, allocationRoutes()...)

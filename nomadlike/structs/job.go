@@ -66,7 +66,7 @@ type Job struct {
 	Volumes         []DataRef         `json:"volumes,omitempty"`
 	Mounts          []Mount           `json:"mounts,omitempty"`
 	Output          string            `json:"output,omitempty"`
-	OutputStorage   string            `json:"output_storage,omitempty"` // "": the first that takes outputs
+	OutputStorage   string            `json:"output_storage,omitempty"`         // "": the first that takes outputs
 	OutputKeep      *OutputKeep       `json:"output_keep,omitempty" since:"45"` // nil: the output becomes no version of named data
 	Restart         *Restart          `json:"restart,omitempty"`
 	Elastic         *Elastic          `json:"elastic,omitempty" since:"16"` // nil: the gang has all of its nodes, or of old words, see ElasticRule

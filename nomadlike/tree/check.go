@@ -71,7 +71,10 @@ func (e *Entry) check(sizes map[Digest]int64) error {
 	return nil
 }
 
-// checkPath refuses what is no path below a root.
+// CheckPath refuses what is no path below a root: names that lead elsewhere, and those
+// that no file system takes.
+func CheckPath(name string) error { return checkPath(name) }
+
 func checkPath(name string) error {
 	if name == "" || len(name) > PathMax || strings.ContainsRune(name, 0) {
 		return structs.NewError(structs.CodeInvalid, "tree.path", "path", shown(name))

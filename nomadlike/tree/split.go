@@ -57,3 +57,20 @@ func (c *cutter) each(file io.Reader, size int64, next func(data []byte) error) 
 		}
 	}
 }
+
+// Cutter finds the chunks of single files, where Scan finds those of a directory. It is
+// for one goroutine at a time.
+type Cutter struct{ cut *cutter }
+
+// NewCutter returns a cutter, which keeps its memory from file to file.
+func NewCutter() *Cutter { return &Cutter{newCutter()} }
+
+// Chunks returns the chunks of a file that is said to have a size. each is called with
+// the bytes of one chunk after the other, which are good until it returns.
+func (c *Cutter) Chunks(file io.Reader, size int64, each func(data []byte) error) (chunks []Chunk, err error) {
+	err = c.cut.each(file, size, func(data []byte) error {
+		chunks = append(chunks, Chunk{Digest: DigestOf(data), Size: int64(len(data))})
+		return each(data)
+	})
+	return chunks, err
+}

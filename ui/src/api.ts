@@ -47,10 +47,11 @@ export async function send(method: string, path: string, body?: unknown, signal?
   const headers: Record<string, string> = { ...more, 'X-Nomadlike-Request': 'ui', 'Accept-Language': language }
   const project = path === '/v1/session' ? '' : acting()
   if (project) headers['X-Nomadlike-Project'] = project
-  if (body !== undefined) headers['Content-Type'] = 'application/json'
+  const raw = body instanceof Blob // has its own type
+  if (body !== undefined && !raw) headers['Content-Type'] = 'application/json'
   let answer: Response
   try {
-    answer = (method === 'GET' && (await early(path))) || (await fetch(path, { method, headers, credentials: 'same-origin', signal, body: body === undefined ? undefined : JSON.stringify(body) }))
+    answer = (method === 'GET' && (await early(path))) || (await fetch(path, { method, headers, credentials: 'same-origin', signal, body: body === undefined || raw ? body : JSON.stringify(body) }))
   } catch (cause) {
     if (signal?.aborted) throw cause
     throw new ApiError(0, { code: 'unavailable', id: 'ui.unreachable' })

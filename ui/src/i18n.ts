@@ -29,6 +29,7 @@ const partTexts = {
   signin: { zh: () => import('./locales/signin/zh.json'), en: () => import('./locales/signin/en.json') },
   servers: { zh: () => import('./locales/servers/zh.json'), en: () => import('./locales/servers/en.json') },
   told: { zh: () => import('./locales/told/zh.json'), en: () => import('./locales/told/en.json') },
+  upload: { zh: () => import('./locales/upload/zh.json'), en: () => import('./locales/upload/en.json') },
   vip: { zh: () => import('./locales/vip/zh.json'), en: () => import('./locales/vip/en.json') },
 }
 type Part = keyof typeof partTexts

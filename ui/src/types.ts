@@ -560,6 +560,52 @@ export interface DataEntry {
   size: number
 }
 
+export interface DataFile {
+  dir?: boolean
+  executable?: boolean
+  id: string
+  offset: number
+  path: string
+  sha256?: string
+  size: number
+}
+
+export interface DataFiles {
+  files: DataFile[] | null
+  next?: string
+}
+
+export interface DataFilesBegun {
+  begun: boolean
+  expires_at: string | null
+  index: number
+  storage: string
+  upload: string
+  url: string
+  version: number
+}
+
+export interface DataFilesFinished {
+  all: number
+  bytes: number
+  digest?: string
+  done: boolean
+  files: number
+  index?: number
+  known: boolean
+  version: number
+}
+
+export interface DataFilesRequest {
+  access?: string
+  bytes: number
+  description?: string
+  files: number
+  key?: string
+  storage?: string
+  tag?: string
+}
+
 export interface DataFinished {
   all: number
   bytes: number

@@ -19,6 +19,8 @@ import signinEN from '../src/locales/signin/en.json'
 import signinZH from '../src/locales/signin/zh.json'
 import toldEN from '../src/locales/told/en.json'
 import toldZH from '../src/locales/told/zh.json'
+import uploadEN from '../src/locales/upload/en.json'
+import uploadZH from '../src/locales/upload/zh.json'
 import vipEN from '../src/locales/vip/en.json'
 import vipZH from '../src/locales/vip/zh.json'
 import firstZH from '../src/locales/zh.json'
@@ -36,5 +38,5 @@ const merged = (...trees: Tree[]): Tree => trees.reduce((all, tree) => {
 export const first = firstEN as Tree
 
 // The words of all pages, those that come with a page included.
-export const en = merged(firstEN, moreEN, compareEN, createEN, dataEN, jobEN, limitsEN, peopleEN, serversEN, signinEN, toldEN, vipEN) as typeof firstEN & typeof moreEN & typeof compareEN & typeof createEN & typeof dataEN & typeof jobEN & typeof limitsEN & typeof peopleEN & typeof serversEN & typeof signinEN & typeof toldEN & typeof vipEN
-export const zh = merged(firstZH, moreZH, compareZH, createZH, dataZH, jobZH, limitsZH, peopleZH, serversZH, signinZH, toldZH, vipZH) as typeof firstZH & typeof moreZH & typeof compareZH & typeof createZH & typeof dataZH & typeof jobZH & typeof limitsZH & typeof peopleZH & typeof serversZH & typeof signinZH & typeof toldZH & typeof vipZH
+export const en = merged(firstEN, moreEN, compareEN, createEN, dataEN, jobEN, limitsEN, peopleEN, serversEN, signinEN, toldEN, uploadEN, vipEN) as typeof firstEN & typeof moreEN & typeof compareEN & typeof createEN & typeof dataEN & typeof jobEN & typeof limitsEN & typeof peopleEN & typeof serversEN & typeof signinEN & typeof toldEN & typeof uploadEN & typeof vipEN
+export const zh = merged(firstZH, moreZH, compareZH, createZH, dataZH, jobZH, limitsZH, peopleZH, serversZH, signinZH, toldZH, uploadZH, vipZH) as typeof firstZH & typeof moreZH & typeof compareZH & typeof createZH & typeof dataZH & typeof jobZH & typeof limitsZH & typeof peopleZH & typeof serversZH & typeof signinZH & typeof toldZH & typeof uploadZH & typeof vipZH

@@ -18,7 +18,7 @@ import (
 var between = map[string][]string{
 	"nomadlike/structs": {
 		"DataNamesMax", "DataWrongMax", "NotifyHoldsMax", "NotifyLinesMax", "NotifyLinesSizeMax", "NotifyMadeMax", "NotifyNamesMax", "NotifyProblemMax", "NotifyRaisedMax", "NotifySettledMax", "NotifySpanMax", "DeviceProcessesMax", "DeviceReasonMax", "HistoryGaugesMax", "MetricsAllocsMax", "NodeFaultsMax", "NoteParamMax", "NoteParamsMax",
-		"WorkdirBranchMax", "CodeAskMax", "CodeForgetMax", "DataExpireMax", "CodePartMax", "DataAskBytesMax", "StagingNearMax", "StagingPeersMax", "StagingPieceMax", "DataAskChunksMax", "ImageNamesMax", "NodeRefusalsMax", "OnceMax", "PasswordHashMax", "PastCAsMax", "SecretKeysMax", "ProgressCardsMax", "RankHistoryAllocsMax", "SeenMax", "SeenValueMax", "SourceMax", "UnwellServersMax", "TokenUsesMax",
+		"WorkdirBranchMax", "CodeAskMax", "CodeForgetMax", "DataExpireMax", "CodePartMax", "DataAskBytesMax", "StagingNearMax", "StagingPeersMax", "StagingPieceMax", "DataAskChunksMax", "DataListMax", "ImageNamesMax", "NodeRefusalsMax", "OnceMax", "PasswordHashMax", "PastCAsMax", "SecretKeysMax", "ProgressCardsMax", "RankHistoryAllocsMax", "SeenMax", "SeenValueMax", "SourceMax", "UnwellServersMax", "TokenUsesMax",
 	},
 	"nomadlike/state": {
 		"FeaturesMax", "ForecastRevisionsMax", "ForecastsMax", "ForgottenMax", "InventoryMax", "JournalMax", "LedgerHoursMax", "LimitsMax",

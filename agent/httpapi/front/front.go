@@ -172,7 +172,7 @@ func (f *Front) Streams(tokenID string) int { return f.guard.streams(tokenID) }
 
 // noRoute reports whether it is the path or only the method that is unknown.
 func noRoute(mux *http.ServeMux, r *http.Request) error {
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		other := r.Clone(r.Context())
 		other.Method = method
 		if _, pattern := mux.Handler(other); strings.HasPrefix(pattern, method+" ") {

@@ -76,7 +76,8 @@ type Store struct {
 		sync.Mutex
 		uploads map[string]*upload // by place and id
 		works   map[string]*work
-		indexes []*index // the one used last is the last
+		tallies map[string]*tally // of uploads whose files come one by one, by place and id
+		indexes []*index          // the one used last is the last
 	}
 	working sync.WaitGroup
 }
@@ -91,7 +92,7 @@ func New(config Config) *Store {
 	}
 	s := &Store{config: config}
 	s.running, s.stop = context.WithCancel(context.Background())
-	s.mu.uploads, s.mu.works = make(map[string]*upload), make(map[string]*work)
+	s.mu.uploads, s.mu.works, s.mu.tallies = make(map[string]*upload), make(map[string]*work), make(map[string]*tally)
 	return s
 }
 

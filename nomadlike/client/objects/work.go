@@ -51,6 +51,17 @@ func (s *Store) Answer(ctx context.Context, ask *structs.DataAsk) (*structs.Data
 		return s.list(&ask.Place, ask.Offset)
 	case structs.DataAskRead:
 		return s.read(&ask.Place, ask.Chunks)
+	case structs.DataAskOpen:
+		return &structs.DataReply{}, singles{s}.openFilesUpload(ask)
+	case structs.DataAskFile, structs.DataAskOffset, structs.DataAskWrite, structs.DataAskDrop, structs.DataAskFiles:
+		return singles{s}.answerFile(ask)
+	case structs.DataAskNames:
+		return &structs.DataReply{}, singles{s}.takeNames(ask)
+	case structs.DataAskGather:
+		files, bytes := ask.Files, ask.Bytes
+		return s.work(ctx, ask, func(ctx context.Context, p *structs.DataPlace, id string, done, all *atomic.Int64) (*structs.DataReply, error) {
+			return singles{s}.gather(ctx, p, id, announced{files, bytes}, done, all)
+		})
 	case structs.DataAskRemove:
 		return &structs.DataReply{Done: true}, s.remove(&ask.Place)
 	}
@@ -145,6 +156,9 @@ func (s *Store) abort(p *structs.DataPlace, id string) error {
 		return err
 	}
 	defer d.close()
+	s.mu.Lock()
+	delete(s.mu.tallies, v.place.Path+" "+id)
+	s.mu.Unlock()
 	if err := removeTree(d.own, uploadPrefix+id); err != nil {
 		return v.failed(err)
 	}
@@ -176,6 +190,11 @@ func (s *Store) remove(p *structs.DataPlace) error {
 	}
 	if err == nil {
 		err = d.own.Remove(d.name)
+	}
+	if err == nil {
+		if err = d.own.Remove(d.name + madeSuffix); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
 	}
 	if err != nil {
 		return v.failed(err)
