@@ -163,18 +163,18 @@ func inputOf(object *structs.DataObject, v *structs.DataVersion) structs.DataInp
 	return structs.DataInput{DataID: object.Ref(), Version: v.Number, Digest: v.Digest}
 }
 
-// add returns the node of a key, and whether it is a new one; -1 beyond the bounds.
-func (w *lineageWalk) add(key string, node api.LineageNode) (at int, fresh bool) {
+// add returns the node of a key, made if there is none; -1 beyond the bounds.
+func (w *lineageWalk) add(key string, node api.LineageNode) int {
 	if at, there := w.at[key]; there {
-		return at, false
+		return at
 	}
 	if len(w.out.Nodes) >= api.LineageNodesMax || max(node.Depth, -node.Depth) > 2*api.LineageStepsMax {
 		w.out.Cut = true
-		return -1, false
+		return -1
 	}
 	w.at[key] = len(w.out.Nodes)
 	w.out.Nodes = append(w.out.Nodes, node)
-	return w.at[key], true
+	return w.at[key]
 }
 
 func (w *lineageWalk) edge(from, to int) {
@@ -194,7 +194,7 @@ func keyOf(of structs.DataInput) string {
 }
 
 func (w *lineageWalk) version(object *structs.DataObject, v *structs.DataVersion, depth int) int {
-	at, _ := w.add(keyOf(inputOf(object, v)), api.LineageNode{
+	at := w.add(keyOf(inputOf(object, v)), api.LineageNode{
 		What: api.LineageData, Depth: depth, Kind: object.Kind, Name: object.Name, Project: object.Project, Version: v.Number,
 		Digest: v.Digest, Files: v.Files, Bytes: v.Bytes, At: v.MadeAt, By: v.MadeBy,
 	})
@@ -216,7 +216,7 @@ func (w *lineageWalk) job(v *structs.DataVersion, depth int) (at int, shown bool
 			Attempt: v.Attempt, Failed: o.Failed, Image: o.Image, Command: o.Command, Output: o.Output, Path: o.Path, Step: o.Step,
 		}
 	}
-	at, _ = w.add("job "+v.JobID, node)
+	at = w.add("job "+v.JobID, node)
 	return at, shown
 }
 
@@ -232,7 +232,7 @@ func (w *lineageWalk) made(v *structs.DataVersion, to, depth int) {
 		return
 	}
 	if v.Origin.Code != "" {
-		code, _ := w.add("code "+v.Origin.Project+" "+v.Origin.Code, api.LineageNode{
+		code := w.add("code "+v.Origin.Project+" "+v.Origin.Code, api.LineageNode{
 			What: api.LineageCode, Depth: depth - 2, Digest: v.Origin.Code, Commit: v.Origin.Commit, Dirty: v.Origin.Dirty,
 		})
 		w.edge(code, job)
@@ -252,10 +252,10 @@ func (w *lineageWalk) input(of structs.DataInput, job, depth int) {
 	}
 	switch {
 	case object != nil && !w.data(object), object == nil && of.Project != w.project:
-		at, _ := w.add(keyOf(of), api.LineageNode{What: api.LineageData, Depth: depth, Hidden: true})
+		at := w.add(keyOf(of), api.LineageNode{What: api.LineageData, Depth: depth, Hidden: true})
 		w.edge(at, job)
 	case version == nil || version.Digest != of.Digest:
-		at, _ := w.add(keyOf(of), api.LineageNode{
+		at := w.add(keyOf(of), api.LineageNode{
 			What: api.LineageData, Depth: depth, Gone: true, Kind: of.Kind, Name: of.Name, Project: of.Project, Version: of.Version, Digest: of.Digest,
 		})
 		w.edge(at, job)
@@ -282,7 +282,7 @@ func (w *lineageWalk) became(of structs.DataInput, from, depth int) {
 			continue
 		}
 		if !w.data(one.object) {
-			at, _ := w.add(keyOf(inputOf(one.object, one.version)), api.LineageNode{What: api.LineageData, Depth: depth + 2, Hidden: true})
+			at := w.add(keyOf(inputOf(one.object, one.version)), api.LineageNode{What: api.LineageData, Depth: depth + 2, Hidden: true})
 			w.edge(job, at)
 			continue
 		}

@@ -19,15 +19,19 @@ func TestNames(t *testing.T) {
 	dir := func(name string) Entry { return Entry{Path: name, Kind: KindDir, Mode: 0o755} }
 	m := Manifest{Entries: []Entry{
 		dir("a"), file("a-b", 0o644, 3), file("a.txt", 0o755, 0), dir("a/b"), file("a/b/c", 0o644, 5), file("a/x", 0o644, 7),
-		{Path: "l", Kind: KindLink, Target: "a/x"}, dir("z"),
+		{Path: "l", Kind: KindLink, Target: "a/x"},
+		dir("z"),
 	}}
 	if err := m.Check(); err != nil {
 		t.Fatal(err)
 	}
 	for at, want := range map[string][]Name{
 		"": {
-			{Name: "a", Kind: KindDir, Size: 12, Files: 2}, {Name: "z", Kind: KindDir},
-			{Name: "a-b", Kind: KindFile, Size: 3}, {Name: "a.txt", Kind: KindFile, Runs: true}, {Name: "l", Kind: KindLink, Link: "a/x"},
+			{Name: "a", Kind: KindDir, Size: 12, Files: 2},
+			{Name: "z", Kind: KindDir},
+			{Name: "a-b", Kind: KindFile, Size: 3},
+			{Name: "a.txt", Kind: KindFile, Runs: true},
+			{Name: "l", Kind: KindLink, Link: "a/x"},
 		},
 		"a":   {{Name: "b", Kind: KindDir, Size: 5, Files: 1}, {Name: "x", Kind: KindFile, Size: 7}},
 		"a/b": {{Name: "c", Kind: KindFile, Size: 5}},
