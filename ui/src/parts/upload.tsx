@@ -93,7 +93,7 @@ function Uploading({ project, kind, name: fixed, onDone }: Props) {
       {!files.length && <Note tone="warning" title={t('upload.empty')} />}
       <Rows items={items} />
       <form className="bar ends" onSubmit={(event) => { event.preventDefault(); start() }}>
-        {fixed === undefined && <Field label={t('upload.name')} value={name} change={setName} autoFocus />}
+        {fixed === undefined && <Field entry="data.name" label={t('upload.name')} value={name} change={setName} autoFocus />}
         <Button tone="first" type="submit" disabled={!files.length || !name.trim()}>{t('upload.start', { size: size(bytes) })}</Button>
         <Button onClick={clear}>{t('upload.other')}</Button>
       </form>
@@ -172,7 +172,7 @@ function Going({ sending, name, clear, retry, storage, draw }: { sending: Sendin
       {failure === undefined && failed > 0 && <Note tone="warning" title={t('upload.files_failed', { count: failed })} />}
       <div className="bar ends">
         {stage === 'sending' && (sending.paused ? <Button tone="first" onClick={() => sending.resume()}>{t('upload.resume')}</Button> : <Button onClick={() => sending.pause()}>{t('upload.pause')}</Button>)}
-        {storages.length > 0 && <Choice label={t('upload.storage')} value={where} change={setWhere} empty="" options={storages.map((one) => ({ value: one, label: one }))} />}
+        {storages.length > 0 && <Choice entry="data.storage" label={t('upload.storage')} value={where} change={setWhere} empty="" options={storages.map((one) => ({ value: one, label: one }))} />}
         {stage === 'failed' && <Button tone="first" disabled={storages.length > 0 && !where} onClick={() => (storages.length ? retry(where) : void sending.again())}>{t('upload.again')}</Button>}
         {stage !== 'checking' && (sure
           ? <><span>{t('upload.give_up_sure')}</span><Button tone="danger" onClick={() => void sending.giveUp().catch(() => {}).then(clear)}>{t('upload.give_up')}</Button></>
