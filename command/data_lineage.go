@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -133,9 +134,14 @@ func dataLineage(set *flag.FlagSet) func(*Env, []string) error {
 	})
 }
 
-// printLineage draws two trees: what the version was made of, and what was made of it.
+// printLineage draws two trees: what the version was made of, and what was made of it;
+// one that is empty is left out.
 func (env *Env) printLineage(lineage *api.DataLineage) {
-	draw := func(up bool) {
+	draw := func(up bool, title string) {
+		if !slices.ContainsFunc(lineage.Edges, func(e api.LineageEdge) bool { return up && e.To == lineage.Root || !up && e.From == lineage.Root }) {
+			return
+		}
+		fmt.Fprintln(env.Stdout, env.text(title))
 		seen := make(map[int]bool)
 		var walk func(at int, indent string)
 		walk = func(at int, indent string) {
@@ -162,10 +168,8 @@ func (env *Env) printLineage(lineage *api.DataLineage) {
 		walk(lineage.Root, "")
 	}
 	fmt.Fprintln(env.Stdout, env.lineageText(&lineage.Nodes[lineage.Root]))
-	fmt.Fprintln(env.Stdout, env.text("cli.lineage.made_of"))
-	draw(true)
-	fmt.Fprintln(env.Stdout, env.text("cli.lineage.became"))
-	draw(false)
+	draw(true, "cli.lineage.made_of")
+	draw(false, "cli.lineage.became")
 	if lineage.Cut {
 		fmt.Fprintln(env.Stdout, env.text("cli.lineage.cut"))
 	}

@@ -120,6 +120,9 @@ func (h *dataHandlers) lineage(r *front.Request, known *structs.DataObject) (*ap
 	if number > 0 {
 		version = known.Version(number)
 	}
+	if version == nil && number == 0 {
+		return nil, structs.NewError(structs.CodeNotFound, "agent.data_no_version", "kind", known.Kind, "name", known.Name)
+	}
 	if version == nil || !version.Usable() {
 		return nil, auth.NotFound(auth.ObjectData, known.Name+"@"+strconv.Itoa(number))
 	}
