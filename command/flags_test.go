@@ -87,7 +87,7 @@ func TestParseFlagsComplains(t *testing.T) {
 		{"-n=", "cli.flag_bad_value", "flag n value  kind NUMBER"},
 		{"-yes=maybe", "cli.flag_bad_value", "flag yes value maybe kind true|false"},
 		{"-span 5", "cli.bad_span", "value 5"},
-		{"-=x", "cli.unknown_flag_near", "flag  near n"},
+		{"-=x", "cli.unknown_flag", "flag "},
 		{"---n 3", "cli.unknown_flag_near", "flag -n near n"},
 	}
 	for _, c := range cases {
