@@ -100,17 +100,23 @@ func uploadName(of structs.DataID, user, digest string, after int) string {
 
 // uploadOf is the caller's upload of a digest: the one that was begun, or else the next.
 func uploadOf(r *front.Request, object *structs.DataObject, digest string) (name string, begun bool) {
+	return uploadNamed(object, func(after int) string { return uploadName(object.Ref(), r.Caller.Principal.ID, digest, after) })
+}
+
+// uploadNamed is the upload that was begun under the name that name has for the number
+// of a version, or else the one to begin after the newest.
+func uploadNamed(object *structs.DataObject, name func(after int) string) (upload string, begun bool) {
 	newest := 0
 	if v := object.Newest(); v != nil {
 		newest = v.Number
 	}
 	for after := newest; after >= 0; after-- {
-		name := uploadName(object.Ref(), r.Caller.Principal.ID, digest, after)
-		if v := object.Upload(name); v != nil && v.State == structs.DataUploading {
-			return name, true
+		upload := name(after)
+		if v := object.Upload(upload); v != nil && v.State == structs.DataUploading {
+			return upload, true
 		}
 	}
-	return uploadName(object.Ref(), r.Caller.Principal.ID, digest, newest), false
+	return name(newest), false
 }
 
 // storageFor is the storage of new data: the one that is named, or the only one.

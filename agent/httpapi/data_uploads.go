@@ -49,17 +49,7 @@ func filesName(of structs.DataID, user, key string, after int) string {
 
 // filesOf is the caller's upload under a key: the one that was begun, or else the next.
 func filesOf(r *front.Request, object *structs.DataObject, key string) (name string, begun bool) {
-	newest := 0
-	if v := object.Newest(); v != nil {
-		newest = v.Number
-	}
-	for after := newest; after >= 0; after-- {
-		name := filesName(object.Ref(), r.Caller.Principal.ID, key, after)
-		if v := object.Upload(name); v != nil && v.State == structs.DataUploading {
-			return name, true
-		}
-	}
-	return filesName(object.Ref(), r.Caller.Principal.ID, key, newest), false
+	return uploadNamed(object, func(after int) string { return filesName(object.Ref(), r.Caller.Principal.ID, key, after) })
 }
 
 // begin answers data.files.
