@@ -203,7 +203,7 @@ func changes() map[string]any {
 		"data.register": api.DataRegisterRequest{Storage: "nas", Source: "there/already"},
 		"data.tag":      api.DataTagRequest{Version: 1, Tag: "stable"},
 		"data.mark":     api.DataMarkRequest{},
-		"data.take":     api.DataTakeRequest{Job: "steady"},
+		"data.take":     api.DataTakeRequest{Job: "some"},
 		"data.delete":   nil,
 
 		"service_accounts.put":    api.ServiceAccountRequest{Description: "x"},
@@ -292,6 +292,7 @@ func TestRevokedTokenChangesNothing(t *testing.T) {
 	if _, err := w.admin.RegisterData(t.Context(), api.DataName{Name: "cifar10"}, api.DataRegisterRequest{Storage: "nas", Source: "there"}); err != nil {
 		t.Fatal(err)
 	}
+	requests["data.take"] = api.DataTakeRequest{Job: w.own}
 	for _, route := range api.Routes() {
 		if !route.Mutates() || noEntry[route.Name] != "" {
 			continue

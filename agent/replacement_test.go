@@ -2,7 +2,6 @@ package agent
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -126,9 +125,7 @@ func TestDamagedServerWaitsForALeader(t *testing.T) {
 	stopAgent(t, c.servers[1])
 	eventually.Within(t, time.Minute, "have no leader", func() bool { return c.servers[2].raft.LeaderID() == "" })
 	before := allFiles(t, filepath.Join(config.DataDir, identityDir))
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	agent, err := Start(ctx, config, testOptions(t))
+	agent, err := Start(t.Context(), config, testOptions(t)) // asks for othersPatience
 	if err == nil {
 		stopAgent(t, agent)
 	}

@@ -28,6 +28,8 @@
 //     transport was cut, so that the other servers elect a leader (guard);
 //   - snapshots are files of the same format that operators save and restore,
 //     with cluster id and SHA-256 (snapshotStore, InspectSnapshot);
+//   - a candidate knows no leader, also where raft still names the one that handed
+//     over (Node.leader);
 //   - followers learn a commit at once instead of up to 100 ms later (hints).
 //
 // Identity: the server id is made by EnsureIdentity and lives in the same

@@ -177,15 +177,28 @@ func (n *Node) Term() uint64 { return n.raft.CurrentTerm() }
 
 // LeaderID is the id of the leader that this server knows, empty when none.
 func (n *Node) LeaderID() string {
-	_, id := n.raft.LeaderWithID()
+	_, id := n.leader()
 	return string(id)
 }
 
 // LeaderAddr is the address of the leader that this server knows, empty when
 // none.
 func (n *Node) LeaderAddr() string {
-	addr, _ := n.raft.LeaderWithID()
+	addr, _ := n.leader()
 	return string(addr)
+}
+
+// leader is the leader that this server knows. A candidate knows none, but raft
+// 1.8.0 may tell one: a heartbeat of the leader that hands over, between its
+// TimeoutNow and the new term, does not end the candidacy (see appendEntries and
+// candidateFromLeadershipTransfer there), and its sender stays the leader that
+// LeaderWithID names until somebody is elected.
+func (n *Node) leader() (raft.ServerAddress, raft.ServerID) {
+	addr, id := n.raft.LeaderWithID()
+	if n.raft.State() == raft.Candidate {
+		return "", ""
+	}
+	return addr, id
 }
 
 // IsLeader reports whether this server believes to lead. It may be wrong for as
@@ -199,7 +212,7 @@ func (n *Node) serves(id raft.ServerID, term uint64) bool {
 }
 
 func (n *Node) notLeader() error {
-	addr, id := n.raft.LeaderWithID()
+	addr, id := n.leader()
 	if string(id) == n.config.ID {
 		return &NotLeaderError{} // it just lost or is just gaining leadership
 	}
