@@ -10,11 +10,10 @@ import (
 	"time"
 
 	"nomadlike/internal/logkey"
-	"nomadlike/nomadlike/auth"
-	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/server"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
 )
 
 // Times and bounds of the work on outputs.
@@ -55,13 +54,7 @@ type waiting struct {
 func openKeeper(a *Agent) {
 	k := &keeper{
 		store: a.store, leads: a.raft.IsLeader, proposer: &a.proposer, now: time.Now, log: a.log,
-		call: func(ctx context.Context, node *structs.Node, ask *structs.DataAsk) (*structs.DataReply, error) {
-			conn, err := a.pool.Conn(rpc.Target{Addr: node.RPCAddr, Expect: auth.Expect{ID: node.ID}})
-			if err != nil {
-				return nil, err
-			}
-			return rpc.Call[structs.DataAsk, structs.DataReply](ctx, conn, structs.MethodNodeData, ask)
-		},
+		call: callData(a.pool),
 	}
 	k.mu.going, k.mu.again = make(map[string]bool), make(map[string]waiting)
 	a.life.follow(k.run)
@@ -96,13 +89,13 @@ func (k *keeper) look(ctx context.Context, begin func(func())) {
 	}
 	if fresh {
 		snapshot := k.store.Snapshot()
-		k.changed, k.list = snapshot.WatchAllData(), server.Takings(snapshot)
+		k.changed, k.list = snapshot.WatchUploadingData(), server.Takings(snapshot)
 		k.forget()
 	}
 	for i := range k.list {
-		id := k.list[i].UploadID
+		of, id := k.list[i].ID, k.list[i].UploadID
 		if k.enter(id) {
-			begin(func() { k.work(ctx, id) })
+			begin(func() { k.work(ctx, of, id) })
 		}
 	}
 }
@@ -143,20 +136,19 @@ func (k *keeper) leave(id string, again bool) {
 }
 
 // work brings one version as far as it comes.
-func (k *keeper) work(ctx context.Context, id string) {
+func (k *keeper) work(ctx context.Context, of structs.DataID, id string) {
 	again := false
 	defer func() { k.leave(id, again) }()
-	for ctx.Err() == nil && k.leads() {
-		var one *server.Taking
-		for _, taking := range server.Takings(k.store.Snapshot()) {
-			if taking.UploadID == id {
-				one = &taking
+	for last := (*server.Taking)(nil); ctx.Err() == nil && k.leads(); {
+		one, left := server.TakingOf(k.store.Snapshot(), of, id)
+		if !left { // it is made, or given up
+			if object := k.store.Snapshot().Data(of); last != nil && (object == nil || object.Upload(id) == nil) {
+				k.clear(ctx, last)
 			}
+			return
 		}
-		if one == nil {
-			return // it is made, or given up
-		}
-		done, err := k.step(ctx, one)
+		last = &one
+		done, err := k.step(ctx, &one)
 		if err != nil {
 			k.log.Warn("what a job wrote is not a version yet", "name", one.ID.Name, "version", one.Ask.Place.Version, logkey.Error, err)
 			again = true
@@ -172,28 +164,42 @@ func (k *keeper) work(ctx context.Context, id string) {
 func (k *keeper) step(ctx context.Context, one *server.Taking) (done bool, err error) {
 	reply, node, err := k.ask(ctx, one)
 	if cause, final := refusal(err); final {
-		drop := structs.DataDrop{ID: one.ID, UploadID: one.UploadID, Cause: cause}
-		_, _, err = k.proposer.Load().Submit(ctx, structs.CommandDataDrop, "", &drop)
-		k.clean(ctx, node, one)
-		return err == nil, err
+		return k.giveUp(ctx, one, cause)
 	}
 	if err != nil || !reply.Done {
 		return false, err
 	}
 	commit := structs.DataCommit{ID: one.ID, UploadID: one.UploadID, Digest: reply.Digest, Files: reply.Files, Bytes: reply.Bytes}
 	_, _, err = k.proposer.Load().Submit(ctx, structs.CommandDataCommit, "", &commit)
-	if cause, final := refusal(err); final { // the project's quota, for one
-		drop := structs.DataDrop{ID: one.ID, UploadID: one.UploadID, Cause: cause}
-		if _, _, err = k.proposer.Load().Submit(ctx, structs.CommandDataDrop, "", &drop); err == nil {
-			remove := one.Ask
-			remove.What, remove.From, remove.Place.Digest = structs.DataAskRemove, nil, reply.Digest
-			k.tell(ctx, node, &remove)
-		}
+	if cause, final := refusal(err); final { // the project's quota, for one; or the version was removed meanwhile
+		return k.giveUp(ctx, one, cause)
 	}
 	if err == nil {
 		k.clean(ctx, node, one)
 	}
 	return err == nil, err
+}
+
+// giveUp tells the log why a version will never be, and has what was made of it removed.
+func (k *keeper) giveUp(ctx context.Context, one *server.Taking, cause *structs.Reason) (bool, error) {
+	drop := structs.DataDrop{ID: one.ID, UploadID: one.UploadID, Cause: cause}
+	if _, _, err := k.proposer.Load().Submit(ctx, structs.CommandDataDrop, "", &drop); err != nil && structs.CodeOf(err) != structs.CodeNotFound {
+		return false, err
+	}
+	k.clear(ctx, one)
+	return true, nil
+}
+
+// clear has nodes remove what they made for a version that will never be. What stays is
+// swept.
+func (k *keeper) clear(ctx context.Context, one *server.Taking) {
+	for _, node := range one.Nodes[:min(len(one.Nodes), keepAtOnce)] {
+		ask := structs.DataAsk{What: structs.DataAskClear, Place: one.Ask.Place, Upload: one.UploadID, End: true}
+		if node.Speaks() < wire.ProtocolDataLeft {
+			ask.What, ask.End = structs.DataAskAbort, false
+		}
+		k.tell(ctx, node, &ask)
+	}
 }
 
 // ask asks the nodes that can make a version, until one answers.

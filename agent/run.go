@@ -466,6 +466,7 @@ func (a *Agent) openServer(context.Context) error {
 		return err
 	}
 	openKeeper(a)
+	openDataSweeper(a)
 	a.copies.follow()
 	a.keyring.follow()
 	if a.identity.founder && len(a.raft.Peers()) == 0 {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/internal/logkey"
@@ -23,8 +24,9 @@ import (
 )
 
 const (
-	dataBodiesMax = 32 // bodies of data that all callers have under way at once
-	dataAskedMax  = 4  // nodes that one request asks, where the first ones cannot answer
+	dataBodiesMax = 32             // bodies of data that all callers have under way at once
+	dataAskedMax  = 4              // nodes that one request asks, where the first ones cannot answer
+	extendLeft    = 24 * time.Hour // of the time that an upload is kept, has to be gone before it is kept longer
 )
 
 // dataBytes brings the bytes of named data to a node that has the storage, and fetches
@@ -251,6 +253,27 @@ func (h *dataBytes) nodesOf(need, key string) []*structs.Node {
 	return nodes
 }
 
+// longer keeps an upload for another week, once a day at most: it does not end while
+// somebody sends it.
+func (h *dataBytes) longer(r *front.Request, s *sending) error {
+	if s.version.State != structs.DataUploading {
+		return nil
+	}
+	left := time.Duration(s.version.ExpiresAt - structs.At(h.now()))
+	if left > structs.DataUploadFor.Std()-extendLeft {
+		return nil
+	}
+	object := s.object.Copy()
+	object.Versions, object.Favourites = nil, nil
+	if _, err := h.propose(r, structs.CommandDataBegin, structs.DataBegin{Object: *object, UploadID: s.upload, Files: s.version.Files, Bytes: s.version.Bytes}); err != nil {
+		return err
+	}
+	if now := h.store.Snapshot().Data(s.object.Ref()).Copy().Upload(s.upload); now != nil {
+		s.version = now
+	}
+	return nil
+}
+
 // manifest answers data.upload_manifest.
 func (h *dataBytes) manifest(r *front.Request, known *structs.DataObject) (*api.DataKept, error) {
 	s, err := h.sending(r, known)
@@ -304,6 +327,9 @@ func (h *dataBytes) missing(r *front.Request, known *structs.DataObject, body *a
 	if err != nil {
 		return nil, err
 	}
+	if err := h.longer(r, s); err != nil {
+		return nil, err
+	}
 	chunks, err := askedChunks(body.Chunks)
 	if err != nil {
 		return nil, err
@@ -319,6 +345,9 @@ func (h *dataBytes) missing(r *front.Request, known *structs.DataObject, body *a
 func (h *dataBytes) chunks(r *front.Request, known *structs.DataObject) (*api.DataKept, error) {
 	s, err := h.sending(r, known)
 	if err != nil {
+		return nil, err
+	}
+	if err := h.longer(r, s); err != nil {
 		return nil, err
 	}
 	done, err := h.bodies.turn(r)
@@ -370,9 +399,18 @@ func (h *dataBytes) finish(r *front.Request, known *structs.DataObject) (*api.Da
 	if err != nil {
 		return nil, err
 	}
+	h.forget(r.Context(), s)
 	r.SetIndex(index)
 	out.Done, out.Index, out.Files = true, index, reply.Files
 	return out, nil
+}
+
+// forget has a node remove what it keeps of an upload that is a version by now. What stays
+// is swept.
+func (h *dataBytes) forget(ctx context.Context, s *sending) {
+	if _, err := h.ask(ctx, s.upload, false, &structs.DataAsk{What: structs.DataAskAbort, Place: s.place, Upload: s.upload}); err != nil {
+		h.log.Debug("what is left of an upload stays for a while", logkey.Error, err)
+	}
 }
 
 // abort answers data.upload_abort.
@@ -394,11 +432,24 @@ func (h *dataBytes) giveUp(r *front.Request, s *sending) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, err = h.ask(r.Context(), s.upload, false, &structs.DataAsk{What: structs.DataAskAbort, Place: s.place, Upload: s.upload})
-	if err != nil { // a later upload beside it removes it
-		h.log.Debug("what was sent of an upload stays for a while", logkey.Error, err)
-	}
+	h.clear(r.Context(), s.place, s.upload)
 	return index, nil
+}
+
+// clear has what was sent of an upload removed, and what was made of it, which never was a
+// version. Several nodes may have it under way, of an output of a job; what they do not
+// remove now is swept.
+func (h *dataBytes) clear(ctx context.Context, place structs.DataPlace, upload string) {
+	nodes := h.nodesOf(place.Kind+"/"+place.Storage, upload)
+	for _, node := range nodes[:min(len(nodes), dataAskedMax)] {
+		question := &structs.DataAsk{What: structs.DataAskClear, Place: place, Upload: upload, End: true}
+		if node.Speaks() < wire.ProtocolDataLeft {
+			question.What, question.End = structs.DataAskAbort, false
+		}
+		if _, err := askNode[structs.DataAsk, structs.DataReply](ctx, h.calls, node, structs.MethodNodeData, question); err != nil {
+			h.log.Debug("what is left of an upload stays for a while", logkey.NodeID, node.ID, logkey.Error, err)
+		}
+	}
 }
 
 // retag sets the tag of a version that is there already to that with which it was sent
@@ -520,10 +571,11 @@ func (h *dataBytes) drop(ctx context.Context, object *structs.DataObject, number
 		if number > 0 && v.Number != number || v.State == structs.DataRegistered {
 			continue
 		}
-		question := &structs.DataAsk{What: structs.DataAskRemove, Place: placeOf(object, v.Number, v.Digest)}
 		if v.State == structs.DataUploading {
-			question.What, question.Upload = structs.DataAskAbort, v.UploadID
+			h.clear(ctx, placeOf(object, v.Number, v.Digest), v.UploadID)
+			continue
 		}
+		question := &structs.DataAsk{What: structs.DataAskRemove, Place: placeOf(object, v.Number, v.Digest)}
 		if _, err := h.ask(ctx, cmp.Or(v.UploadID, v.Digest), false, question); err != nil {
 			h.log.Warn("bytes of removed data stay on their storage", "storage", object.Storage, "name", object.Name, "version", v.Number, logkey.Error, err)
 		}

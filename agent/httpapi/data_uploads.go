@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/internal/logkey"
@@ -19,8 +18,7 @@ import (
 )
 
 const (
-	filesKeyMax     = 200            // bytes of the word that names an upload for its caller
-	filesExtendLeft = 24 * time.Hour // of the time that an upload is kept, has to be gone before it is kept longer
+	filesKeyMax = 200 // bytes of the word that names an upload for its caller
 )
 
 // dataUploads brings files of named data one by one, for callers that know no manifests.
@@ -129,24 +127,6 @@ func (h *dataUploads) coming(r *front.Request, object *structs.DataObject) (*sen
 	return &sending{object, version, placeOf(object, version.Number, ""), upload}, nil
 }
 
-// longer keeps an upload for another week, once a day at most: it does not end while
-// somebody sends it.
-func (h *dataUploads) longer(r *front.Request, s *sending) error {
-	left := time.Duration(s.version.ExpiresAt - structs.At(h.now()))
-	if left > structs.DataUploadFor.Std()-filesExtendLeft {
-		return nil
-	}
-	object := s.object.Copy()
-	object.Versions, object.Favourites = nil, nil
-	if _, err := h.propose(r, structs.CommandDataBegin, structs.DataBegin{Object: *object, UploadID: s.upload, Files: s.version.Files, Bytes: s.version.Bytes}); err != nil {
-		return err
-	}
-	if now := h.store.Snapshot().Data(s.object.Ref()).Copy().Upload(s.upload); now != nil {
-		s.version = now
-	}
-	return nil
-}
-
 // list answers data.files_list.
 func (h *dataUploads) list(r *front.Request, known *structs.DataObject) (*api.DataFiles, error) {
 	s, err := h.coming(r, known)
@@ -210,6 +190,7 @@ func (h *dataUploads) finish(r *front.Request, known *structs.DataObject) (*api.
 	if err != nil {
 		return nil, err
 	}
+	h.forget(r.Context(), s)
 	r.SetIndex(index)
 	out.Done, out.Index, out.Files, out.Digest = true, index, reply.Files, gathered.Digest
 	return out, nil

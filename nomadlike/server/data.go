@@ -207,7 +207,7 @@ func NearestData(snapshot *state.Snapshot, project, user, of, kind, name string)
 // dueData ends uploads that nobody finished.
 func dueData(snapshot *state.Snapshot, now structs.UnixNano) []dueSweep {
 	var over structs.DataExpire
-	for object := range snapshot.AllData() {
+	for object := range snapshot.UploadingData() {
 		for i := range object.Versions {
 			v := &object.Versions[i]
 			if v.State == structs.DataUploading && v.ExpiresAt <= now && len(over.Uploads) < structs.DataExpireMax {

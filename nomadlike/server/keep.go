@@ -120,17 +120,30 @@ type Taking struct {
 // each name first. Pure.
 func Takings(snapshot *state.Snapshot) []Taking {
 	var list []Taking
-	for object := range snapshot.AllData() {
+	for object := range snapshot.UploadingData() {
 		for i := range object.Versions {
-			v := &object.Versions[i]
-			if v.State != structs.DataUploading || v.Origin == nil {
-				continue
+			if v := &object.Versions[i]; taken(v) {
+				list = append(list, taking(snapshot, object, v))
 			}
-			list = append(list, taking(snapshot, object, v))
 		}
 	}
 	return list
 }
+
+// TakingOf is what is to be made under the name of an upload; false: it is made, or given
+// up. Pure.
+func TakingOf(snapshot *state.Snapshot, id structs.DataID, upload string) (Taking, bool) {
+	object := snapshot.Data(id)
+	if object == nil {
+		return Taking{}, false
+	}
+	if v := object.Upload(upload); v != nil && taken(v) {
+		return taking(snapshot, object, v), true
+	}
+	return Taking{}, false
+}
+
+func taken(v *structs.DataVersion) bool { return v.State == structs.DataUploading && v.Origin != nil }
 
 func taking(snapshot *state.Snapshot, object *structs.DataObject, v *structs.DataVersion) Taking {
 	o := v.Origin

@@ -50,7 +50,7 @@ const (
 	indexID         = "id"
 	indexCreated    = "created"    // by the log index that made the row
 	indexName       = "name"       // nodes by name, and data by kind and name
-	indexLive       = "live"       // attempts that have not ended
+	indexLive       = "live"       // attempts that have not ended, and data of which a version is being made
 	indexQueue      = "queue"      // queued subjobs in the order of the queue
 	indexNomination = "nomination" // subjobs that nodes are nominated for
 	indexDue        = "due"        // attempts by the time at which they expire
@@ -358,6 +358,12 @@ func schema() *memdb.DBSchema {
 		table(tableData, map[string]func(*structs.DataObject) []byte{
 			indexID:   func(o *structs.DataObject) []byte { return dataKey(o.Ref()) },
 			indexName: func(o *structs.DataObject) []byte { return appendString(nameKey(o.Kind, o.Name), o.Project) },
+			indexLive: func(o *structs.DataObject) []byte {
+				if !o.Uploads() {
+					return nil
+				}
+				return dataKey(o.Ref())
+			},
 		}),
 		table(tableImages, map[string]func(*structs.ImageRecord) []byte{
 			indexID: func(i *structs.ImageRecord) []byte { return idKey(i.Name) },

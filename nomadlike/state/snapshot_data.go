@@ -32,8 +32,16 @@ func (s *Snapshot) DataNamed(kind, name string) iter.Seq[*structs.DataObject] {
 	return each[*structs.DataObject](s.db, tableData, indexName, nameKey(kind, name))
 }
 
-// WatchAllData is the Watch twin of AllData.
-func (s *Snapshot) WatchAllData() <-chan struct{} { return s.watchPrefix(tableData, indexID, nil) }
+// UploadingData iterates the named data of which a version is being made, by project,
+// kind and name: without walking all the rest.
+func (s *Snapshot) UploadingData() iter.Seq[*structs.DataObject] {
+	return each[*structs.DataObject](s.db, tableData, indexLive, nil)
+}
+
+// WatchUploadingData is the Watch twin of UploadingData.
+func (s *Snapshot) WatchUploadingData() <-chan struct{} {
+	return s.watchPrefix(tableData, indexLive, nil)
+}
 
 // JobsOfData iterates the jobs that name a version of named data, or any version where
 // number is 0; by version, oldest first.

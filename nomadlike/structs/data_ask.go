@@ -13,6 +13,9 @@ const (
 	DataAskRemove   = "remove"   // remove a version
 	DataAskTake     = "take"     // make the version of what a job wrote; of agents from KeepProtocol on
 
+	DataAskLeft  = "left"  // uploads of a kind on a storage to which nothing has come for a while
+	DataAskClear = "clear" // forget one of them, and with End what was made of it
+
 	DataAskOpen   = "open"   // begin an upload whose files come one by one
 	DataAskFile   = "file"   // make a file of it, or go on with one
 	DataAskOffset = "offset" // how far a file is

@@ -146,6 +146,11 @@ func (o *DataObject) Upload(id string) *DataVersion {
 	return nil
 }
 
+// Uploads reports whether a version is being made.
+func (o *DataObject) Uploads() bool {
+	return slices.ContainsFunc(o.Versions, func(v DataVersion) bool { return v.State == DataUploading })
+}
+
 // Tagged returns the usable version that has a tag, nil when none has.
 func (o *DataObject) Tagged(tag string) *DataVersion {
 	for i := range o.Versions {

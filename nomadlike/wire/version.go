@@ -56,7 +56,8 @@ package wire
 //	45  2026-11-27  outputs of jobs become versions of named data: Job.OutputKeep, DataBegin.Take, DataDrop.Cause, DataVersion.Origin, what Node.Data is asked to take
 //	46  2026-11-27  nodes hand each other copies of named data: Node.Staged, Server.StagingPeers, Server.StagingMay
 //	47  2026-11-27  files of named data come one by one: DataAsk.File
-const ProtocolVersion = 47
+//	48  2026-11-27  uploads that nobody goes on with are swept: what Node.Data is asked to list and to clear
+const ProtocolVersion = 48
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -88,6 +89,7 @@ const (
 	ProtocolSettings     = 31 // CommandSettingsPut, RestSettings, Project.NoSharing, Pool.CeilingsBy
 	ProtocolCode         = 35 // Job.Workdir, CommandCodePut, CommandCodeForget, Server.Code, Server.TakeCode
 	ProtocolDataBytes    = 43 // Node.Data
+	ProtocolDataLeft     = 48 // DataAskLeft, DataAskClear
 	ProtocolDataFiles    = 47 // DataAskOpen to DataAskGather
 	ProtocolData         = 39 // CommandDataPut to CommandDataMark, RestData, DataRef.Project, DataRef.Tag, DataRef.Object, Project.DataQuota
 	ProtocolCodeSince    = 40 // ProjectDelete.EndsCode

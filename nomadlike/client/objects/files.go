@@ -112,6 +112,7 @@ func (s singles) openFilesUpload(ask *structs.DataAsk) error {
 	d.sweep(s.config.Now(), ask.Upload, s.config.Log)
 	up := uploadPrefix + ask.Upload
 	if _, err := d.own.Lstat(path.Join(up, partsDir)); err == nil {
+		d.touch(ask.Upload, s.config.Now())
 		return nil
 	}
 	if err := s.room(d, ask.Bytes); err != nil {

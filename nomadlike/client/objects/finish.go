@@ -61,7 +61,7 @@ func (s *Store) finish(ctx context.Context, p *structs.DataPlace, id string, don
 }
 
 // finished returns what is to be said of a version that has its name, and removes what
-// is left of its upload.
+// is left of its upload, but for its mark: that stays until the log has the version.
 func (s *Store) finished(v version, id string) (*structs.DataReply, error) {
 	d, err := s.open(v, false)
 	if structs.CodeOf(err) == structs.CodeNotFound {
@@ -280,6 +280,9 @@ func (f *finisher) seal() error {
 		return err
 	}
 	if err := f.makeWay(); err != nil {
+		return err
+	}
+	if err := f.door.noteMade(f.id, f.door.digest); err != nil {
 		return err
 	}
 	if err := place(f.door.own, f.door.name, f.manifest.Encode()); err != nil {

@@ -22,6 +22,7 @@ type taking struct {
 	store     *Store
 	door      *door
 	dir       *os.Root        // up-ID
+	id        string          // of the upload
 	ctx       context.Context //nolint:containedctx // of this one run
 	done, all *atomic.Int64
 	leaf      string // in dir: what becomes the version

@@ -9,6 +9,7 @@
 //	PARENT/VERSION                  the directory of a version: files 0444 or 0555
 //	PARENT/.nomadlike/NAME.N.tree   its manifest
 //	PARENT/.nomadlike/up-ID/*       what is being uploaded: manifest, journal, tree
+//	PARENT/.nomadlike/done-ID       an upload is a version on the disk; gone when the log has it
 //	PARENT/.nomadlike/gone-*        what is being removed
 //
 // PARENT may be a directory in which users write. So nothing is opened through a link,
@@ -40,6 +41,7 @@ import (
 const (
 	ownDir       = ".nomadlike"
 	uploadPrefix = "up-"
+	donePrefix   = "done-"
 	gonePrefix   = "gone-"
 	treeDir      = "tree"
 	manifestFile = "manifest"
@@ -76,8 +78,10 @@ type Store struct {
 		sync.Mutex
 		uploads map[string]*upload // by place and id
 		works   map[string]*work
-		tallies map[string]*tally // of uploads whose files come one by one, by place and id
-		indexes []*index          // the one used last is the last
+		ending  []*work                      // that nobody is told of any more
+		left    map[string]map[string]leftAt // by kind and storage, then by upload: at the last sweep
+		tallies map[string]*tally            // of uploads whose files come one by one, by place and id
+		indexes []*index                     // the one used last is the last
 	}
 	working sync.WaitGroup
 }
@@ -93,6 +97,7 @@ func New(config Config) *Store {
 	s := &Store{config: config}
 	s.running, s.stop = context.WithCancel(context.Background())
 	s.mu.uploads, s.mu.works, s.mu.tallies = make(map[string]*upload), make(map[string]*work), make(map[string]*tally)
+	s.mu.left = make(map[string]map[string]leftAt)
 	return s
 }
 

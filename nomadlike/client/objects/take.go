@@ -71,7 +71,7 @@ func take(ctx context.Context, s *Store, ask *structs.DataAsk, done, all *atomic
 		return nil, err
 	}
 	defer source.Close()
-	tk := &taking{store: s, door: d, dir: dir, ctx: ctx, done: done, all: all, leaf: treeDir + "-" + s.config.NodeID, share: ask.From.Ended}
+	tk := &taking{store: s, door: d, dir: dir, id: ask.Upload, ctx: ctx, done: done, all: all, leaf: treeDir + "-" + s.config.NodeID, share: ask.From.Ended}
 	reply, err := tk.make(source, name)
 	if err != nil {
 		return nil, v.failed(err)
@@ -248,6 +248,9 @@ func (t *taking) seal(m *tree.Manifest) (*structs.DataReply, error) {
 		if err := t.door.setAside(); err != nil { // of an object that is gone
 			return nil, err
 		}
+	}
+	if err := t.door.noteMade(t.id, digest); err != nil {
+		return nil, err
 	}
 	if err := place(t.door.own, t.door.name, data); err != nil {
 		return nil, err

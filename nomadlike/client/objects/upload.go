@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -248,6 +249,7 @@ func (s *Store) begin(ask *structs.DataAsk) error {
 	}
 	defer dir.Close()
 	if known(dir, v.digest) {
+		d.touch(ask.Upload, s.config.Now())
 		return nil
 	}
 	if err := writeAt(dir, manifestFile+".part", ask.Offset, ask.Data); err != nil {
@@ -290,6 +292,11 @@ func (s *Store) begin(ask *structs.DataAsk) error {
 	}
 	_ = dir.Remove(manifestFile + ".part")
 	return nil
+}
+
+// touch says that an upload is gone on with: no sweep takes it for one that is left.
+func (d *door) touch(id string, now time.Time) {
+	_ = d.own.Chtimes(uploadPrefix+id, now, now) // what comes next says it, too
 }
 
 // known reports whether an upload has its manifest.

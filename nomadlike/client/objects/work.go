@@ -5,10 +5,13 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/structs"
@@ -62,6 +65,12 @@ func (s *Store) Answer(ctx context.Context, ask *structs.DataAsk) (*structs.Data
 		return s.work(ctx, ask, func(ctx context.Context, p *structs.DataPlace, id string, done, all *atomic.Int64) (*structs.DataReply, error) {
 			return singles{s}.gather(ctx, p, id, announced{files, bytes}, done, all)
 		})
+	case structs.DataAskLeft:
+		return s.work(ctx, ask, func(ctx context.Context, p *structs.DataPlace, _ string, done, _ *atomic.Int64) (*structs.DataReply, error) {
+			return leavings{s}.left(ctx, p, done)
+		})
+	case structs.DataAskClear:
+		return leavings{s}.clear(ctx, ask)
 	case structs.DataAskRemove:
 		return &structs.DataReply{Done: true}, s.remove(&ask.Place)
 	}
@@ -70,6 +79,8 @@ func (s *Store) Answer(ctx context.Context, ask *structs.DataAsk) (*structs.Data
 
 // work is something that takes long.
 type work struct {
+	upload    string
+	cancel    context.CancelFunc
 	ended     chan struct{} // closed at its end
 	at        time.Time     // of its end, once ended is closed
 	done, all atomic.Int64  // bytes
@@ -123,13 +134,19 @@ func (s *Store) begun(ask *structs.DataAsk, do doing) (*work, error) {
 	if going >= worksMax || s.running.Err() != nil {
 		return nil, structs.NewError(structs.CodeUnavailable, "objects.busy", "max", worksMax)
 	}
-	w := &work{ended: make(chan struct{})}
+	doing, cancel := context.WithCancel(s.running)
+	w := &work{upload: ask.Upload, cancel: cancel, ended: make(chan struct{})}
 	s.mu.works[key] = w
 	place := ask.Place
 	s.working.Go(func() {
-		reply, err := do(s.running, &place, ask.Upload, &w.done, &w.all)
-		if err != nil && s.running.Err() != nil {
+		defer cancel()
+		reply, err := do(doing, &place, ask.Upload, &w.done, &w.all)
+		switch {
+		case err == nil:
+		case s.running.Err() != nil:
 			err = structs.NewError(structs.CodeUnavailable, "objects.stopping")
+		case doing.Err() != nil:
+			err = unknownUpload(ask.Upload) // it was given up
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -139,7 +156,7 @@ func (s *Store) begun(ask *structs.DataAsk, do doing) (*work, error) {
 	return w, nil
 }
 
-// abort forgets an upload.
+// abort forgets an upload. What was made of it stays.
 func (s *Store) abort(p *structs.DataPlace, id string) error {
 	if !uploadID.MatchString(id) {
 		return unknownUpload(id)
@@ -159,7 +176,7 @@ func (s *Store) abort(p *structs.DataPlace, id string) error {
 	s.mu.Lock()
 	delete(s.mu.tallies, v.place.Path+" "+id)
 	s.mu.Unlock()
-	if err := removeTree(d.own, uploadPrefix+id); err != nil {
+	if err := errors.Join(removeTree(d.own, uploadPrefix+id), d.unmark(id)); err != nil {
 		return v.failed(err)
 	}
 	return nil
@@ -181,6 +198,14 @@ func (s *Store) remove(p *structs.DataPlace) error {
 	}
 	defer d.close()
 	defer d.sweep(s.config.Now(), "", s.config.Log)
+	if err := d.removeVersion(); err != nil {
+		return v.failed(err)
+	}
+	return nil
+}
+
+// removeVersion removes a directory that was made here, and its list of files.
+func (d *door) removeVersion() error {
 	if _, err := d.own.Lstat(d.name); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -196,10 +221,7 @@ func (s *Store) remove(p *structs.DataPlace) error {
 			err = nil
 		}
 	}
-	if err != nil {
-		return v.failed(err)
-	}
-	return nil
+	return err
 }
 
 // sweep removes beside a version what nobody goes on with: uploads whose record is gone
@@ -231,13 +253,13 @@ func (d *door) sweep(now time.Time, but string, log *slog.Logger) {
 
 // lastChange is when something came for an upload: its journal has grown then.
 func lastChange(d *door, name string) (last time.Time) {
-	at, err := d.own.Open(name)
+	at, err := d.own.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return last
 	}
 	defer at.Close()
 	names, err := at.Readdirnames(-1)
-	if err != nil {
+	if err != nil && !errors.Is(err, unix.ENOTDIR) { // of a mark
 		return last
 	}
 	for _, below := range append(names, ".") {
