@@ -131,6 +131,7 @@ func (h *dataHandlers) detail(r *front.Request, snapshot *state.Snapshot, object
 		out.Object.Versions = slices.DeleteFunc(out.Object.Versions, func(v structs.DataVersion) bool { return !v.Usable() })
 	}
 	out.Object.Favourites = nil
+	out.Object.MadeBy = cmp.Or(object.Home, object.MadeBy) // of what a job wrote: its user, and not the server that heard of its end
 	if newest := object.Newest(); newest != nil {
 		out.Newest, out.Files, out.Bytes = newest.Number, newest.Files, newest.Bytes
 		out.NewestAt, out.NewestTag = newest.MadeAt, newest.Tag
