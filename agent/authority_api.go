@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"crypto/rand"
 	"time"
 
 	"nomadlike/nomadlike/api"
@@ -22,6 +23,14 @@ func (i *identity) Sign(csrPEM []byte, who auth.Identity, now time.Time, address
 // of its CAs it is.
 func (i *identity) Proofs(now structs.UnixNano) (*auth.Trust, error) {
 	return i.held.Load().proofs(now)
+}
+
+// SSHAuthority is the public half of the key that certifies host keys of ssh.
+func (i *identity) SSHAuthority() (string, error) { return i.ca().SSHAuthority() }
+
+// SSHHost makes the host key of one connection of ssh.
+func (i *identity) SSHHost(names []string, now time.Time) (*structs.SSHHost, error) {
+	return i.ca().SSHHost(names, rand.Reader, now)
 }
 
 // Welcome is what a new agent of a role is given besides its certificate: on

@@ -82,6 +82,7 @@ func usagef(id string, params ...any) error { return &usageError{id: id, params:
 func verbs() []verb {
 	var all []verb
 	all = append(all, jobVerbs()...)
+	all = append(all, sshVerbs()...)
 	all = append(all, controlVerbs()...)
 	all = append(all, queueVerbs()...)
 	all = append(all, forecastVerbs()...)

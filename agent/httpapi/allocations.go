@@ -12,6 +12,7 @@ type allocationHandlers struct {
 	*core
 	calls  *nodeCalls
 	images *imageHandlers
+	keys   Authority // of hosts of ssh
 }
 
 func (h *allocationHandlers) read(r *front.Request, _ *structs.Allocation) (*structs.Allocation, error) {

@@ -86,7 +86,12 @@ func (h *allocationHandlers) execUntilEnd(ctx context.Context, cancel func(), pu
 		return err
 	}
 	start.User = r.Caller.Principal.ID
-	h.log.Info("exec", logkey.User, r.Caller.Principal.ID, logkey.TokenID, r.Caller.Token.ID, logkey.AllocID, alloc.ID, "tty", start.TTY)
+	if start.SSH != nil {
+		if err := h.hostOf(alloc, start); err != nil {
+			return err
+		}
+	}
+	h.log.Info("exec", logkey.User, r.Caller.Principal.ID, logkey.TokenID, r.Caller.Token.ID, logkey.AllocID, alloc.ID, "tty", start.TTY, "ssh", start.SSH != nil)
 	stream, err := rpc.OpenStream[structs.ExecUp, structs.ExecDown](ctx, conn, structs.MethodAllocExec)
 	if err != nil {
 		return err
@@ -100,7 +105,29 @@ func (h *allocationHandlers) execUntilEnd(ctx context.Context, cancel func(), pu
 		pumpUp(ctx, ws, stream)
 	})
 	pumps.Go(func() { keepAlive(ctx, ws.Conn) })
-	return pumpDown(ctx, ws, stream)
+	err = pumpDown(ctx, ws, stream)
+	if start.SSH != nil && ctx.Err() != nil {
+		return nil // ssh ends its proxy when it has what it wanted
+	}
+	return err
+}
+
+// hostOf makes the key with which the allocation's node answers a connection of ssh:
+// for the names of this allocation, whatever the caller sent.
+func (h *allocationHandlers) hostOf(alloc *structs.Allocation, start *structs.ExecStart) (err error) {
+	node := h.store.Snapshot().Node(alloc.NodeID)
+	if node == nil || node.Speaks() < structs.SSHProtocol {
+		return structs.NewError(structs.CodeUnavailable, "ssh.node_old", "node", alloc.NodeName)
+	}
+	start.Env, start.TTY, start.Size = nil, false, nil
+	start.SSH, err = h.keys.SSHHost(alloc.SSHHosts(), h.now())
+	return err
+}
+
+// sshAuthority answers ssh.authority: by what clients know hosts of this cluster.
+func (h *allocationHandlers) sshAuthority(_ *front.Request, _ *structs.Token) (*api.SSHAuthority, error) {
+	key, err := h.keys.SSHAuthority()
+	return &api.SSHAuthority{Key: key}, err
 }
 
 // readStart takes the first message. The command's caller, its attempt and
@@ -113,7 +140,7 @@ func readStart(ctx context.Context, ws *websocket.Conn, alloc *structs.Allocatio
 		return nil, err
 	}
 	up := new(structs.ExecUp)
-	if kind != websocket.MessageText || front.CheckJSON(data) != nil || front.StrictJSON(data, up) != nil || up.Start == nil || len(up.Start.Command) == 0 {
+	if kind != websocket.MessageText || front.CheckJSON(data) != nil || front.StrictJSON(data, up) != nil || up.Start == nil || (len(up.Start.Command) == 0) != (up.Start.SSH != nil) {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.exec_start")
 	}
 	start := up.Start

@@ -35,6 +35,10 @@ type Authority interface {
 	// UseJoinToken takes one use of a token that the founder made before there was
 	// a log.
 	UseJoinToken(join *api.JoinRequest, role auth.Role, now time.Time) error
+	// SSHAuthority is the public half of the key that certifies host keys of ssh.
+	SSHAuthority() (string, error)
+	// SSHHost makes the host key of one connection of ssh, for the names.
+	SSHHost(names []string, now time.Time) (*structs.SSHHost, error)
 	// Welcome is what a new agent of a role is given besides its certificate.
 	Welcome(role auth.Role) (api.Joined, error)
 	// SetupDone forgets the setup secret.

@@ -101,7 +101,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		find:        finders{all},
 		jobs:        jobHandlers{core: all, usage: &usage},
 		submissions: submissions,
-		allocations: allocationHandlers{core: all, calls: calls, images: images},
+		allocations: allocationHandlers{core: all, calls: calls, images: images, keys: c.Authority},
 		files:       fileHandlers{all, calls},
 		usage:       usage,
 		queue:       queueHandlers{core: all, boards: c.Replica, futures: c.Replica},

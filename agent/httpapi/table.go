@@ -112,6 +112,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.Write(t, api.ProjectsMember, e.users.member)
 	front.ReadOf(caller, api.SelfRead, e.users.self)
 	front.ReadOf(caller, api.SelfUsage, e.tally.self)
+	front.ReadOf(caller, api.SSHAuthorityRead, e.allocations.sshAuthority)
 	front.Read(t, api.UsersList, e.users.list)
 	front.ReadOf(users, api.UsersRead, e.users.read)
 	front.WriteOf(users, api.UsersPut, e.users.put)

@@ -17,7 +17,7 @@ func Trees() []Tree {
 			Path: "nomadlike/client",
 			Rooms: []string{
 				"alloc", "checkpoint", "data", "data/remote", "diskquota", "envcheck", "fingerprint", "firewall", "layout", "metrics",
-				"progress", "rankprocs", "rankshell", "retry", "secrets", "session", "words", "workspace", // of the tree they know nothing
+				"progress", "rankprocs", "rankshell", "taskssh", "retry", "secrets", "session", "words", "workspace", // of the tree they know nothing
 				"code", "staging", "store", "objects", "history", "account", "machine", "loop",
 				"room", "hooks", "environment", "devices", "hold", "service", "usage", "prepare", "watch",
 				"run", "",
@@ -26,7 +26,7 @@ func Trees() []Tree {
 		{Path: "nomadlike/server", Rooms: []string{""}},
 		{
 			Path:  "plugins/driver",
-			Rooms: []string{"proto", "tasklog", "taskproc", "", "roster", "execstream", "driverplugin", "drivertest"},
+			Rooms: []string{"proto", "tasklog", "taskproc", "taskside", "", "roster", "execstream", "driverplugin", "drivertest"},
 		},
 		{
 			Path: "plugins/device",

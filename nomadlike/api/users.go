@@ -52,6 +52,10 @@ var (
 		Name: "self.read", Method: http.MethodGet, Pattern: "/v1/self", Verb: VerbSelf, Kind: ObjectToken, From: FromCaller,
 		Summary: "Who asks, in which project, and as what",
 	})
+	SSHAuthorityRead = endpoint[None, SSHAuthority](Route{
+		Name: "ssh.authority", Method: http.MethodGet, Pattern: "/v1/ssh", Verb: VerbSelf, Kind: ObjectToken, From: FromCaller,
+		Summary: "The key that certifies the host keys of tasks for ssh",
+	})
 	UsersList = endpoint[None, UserList](Route{
 		Name: "users.list", Method: http.MethodGet, Pattern: "/v1/users", Verb: VerbList, Kind: ObjectUser, From: FromKind,
 		Summary: "List accounts with the projects that they belong to",
@@ -81,6 +85,7 @@ var (
 func userRoutes() []Route {
 	return []Route{
 		SelfRead.route,
+		SSHAuthorityRead.route,
 		SelfUsage.route,
 		UsersList.route,
 		UsersRead.route,

@@ -249,6 +249,16 @@ type ExecStart struct {
 	Size    *TTYSize          `json:"size,omitempty"`
 	User    string            `json:"user,omitempty"` // who asked, for the audit
 	From    string            `json:"from,omitempty"`
+	// SSH makes the stream a connection of ssh to the task, of which Stdin and Stdout
+	// are the bytes; Command is empty then.
+	SSH *SSHHost `json:"ssh,omitempty" since:"49"`
+}
+
+// SSHHost is the key with which a node answers one connection of ssh. The server
+// that has judged the connection makes it: callers send an empty one.
+type SSHHost struct {
+	Key         []byte `json:"key,omitempty"`         // seed of an ed25519 key
+	Certificate []byte `json:"certificate,omitempty"` // of the key, by the cluster, as ssh marshals it
 }
 
 // TTYSize is a terminal's size in characters.

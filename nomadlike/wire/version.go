@@ -57,7 +57,8 @@ package wire
 //	46  2026-11-27  nodes hand each other copies of named data: Node.Staged, Server.StagingPeers, Server.StagingMay
 //	47  2026-11-27  files of named data come one by one: DataAsk.File
 //	48  2026-11-27  uploads that nobody goes on with are swept: what Node.Data is asked to list and to clear
-const ProtocolVersion = 48
+//	49  2026-11-27  ssh into tasks: ExecStart.SSH
+const ProtocolVersion = 49
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -96,6 +97,7 @@ const (
 	ProtocolHolds        = 36 // NotifyMark.Holds, structs.NotifyQuota in NotifySet
 	ProtocolServices     = 34 // CommandServiceAccountPut to CommandTokensUsed, RestService, Token.UsedAt
 	ProtocolKeep         = 45 // Job.OutputKeep, DataBegin.Take, what Node.Data is asked to take
+	ProtocolSSH          = 49 // ExecStart.SSH
 	ProtocolStaging      = 46 // Node.Staged
 	ProtocolImages       = 42 // CommandImagePut, CommandImageTold, Node.Images, Node.Image
 )

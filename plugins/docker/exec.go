@@ -71,7 +71,7 @@ func (t *task) unreachable(ctx context.Context, cause error) error {
 // exited.
 func execute(connection *taskinit.Conn, s *execstream.Session, spec driver.ExecSpec, streams driver.Streams) (*taskinit.Exit, error) {
 	request := &taskinit.Request{Op: taskinit.OpExec, Exec: &taskinit.Exec{
-		Command: spec.Command, Env: spec.Env, Dir: spec.Dir, TTY: spec.TTY, Survive: spec.Survive,
+		Command: spec.Command, Env: spec.Env, Dir: spec.Dir, TTY: spec.TTY, Survive: spec.Survive, Side: spec.Side,
 		Rows: spec.Size.Rows, Cols: spec.Size.Cols,
 	}}
 	err := connection.Send(request, s.Theirs()...)

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver/taskside"
 )
 
 // Limits of a TaskSpec. The kernel's own limit for arguments and environment
@@ -149,7 +151,14 @@ type ExecSpec struct {
 	// Survive lets the command live on when its caller goes away, as long as
 	// the task lives; remote shells of MPI daemons ask for it.
 	Survive bool `json:"survive,omitempty"`
+	// Side runs one of the programs that the driver brings along, in place of one of
+	// the task's: Command has its words, see package taskside. Drivers that bring
+	// none refuse with ErrNoSide.
+	Side bool `json:"side,omitempty"`
 }
+
+// ErrNoSide says that a driver brings no programs into its tasks.
+var ErrNoSide = errors.New("the driver brings no programs into its tasks")
 
 // ValidTaskID reports whether id may name a task. It becomes a directory name,
 // so only ASCII letters, digits, '.', '_' and '-' are legal, and no dot first.
@@ -225,6 +234,9 @@ func (s *TaskSpec) Validate() error {
 func (s *ExecSpec) Validate() error {
 	if err := checkCommand(s.Command); err != nil {
 		return err
+	}
+	if s.Side && (s.TTY || !taskside.Known(s.Command)) {
+		return badSpec("command", "%q is no program that a driver brings", s.Command)
 	}
 	if s.Dir != "" && (!filepath.IsAbs(s.Dir) || strings.IndexByte(s.Dir, 0) >= 0) {
 		return badSpec("dir", "want an absolute path, got %q", s.Dir)

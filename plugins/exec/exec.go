@@ -78,7 +78,7 @@ func (t *task) terminalSession(size driver.WindowSize) (*execstream.Session, err
 // has exited.
 func execute(connection *net.UnixConn, s *execstream.Session, spec driver.ExecSpec, streams driver.Streams) (*supervisor.Exit, error) {
 	request := &supervisor.Request{Op: supervisor.OpExec, Exec: &supervisor.ExecSpec{
-		Command: spec.Command, Env: spec.Env, Dir: spec.Dir, TTY: spec.TTY, Survive: spec.Survive,
+		Command: spec.Command, Env: spec.Env, Dir: spec.Dir, TTY: spec.TTY, Survive: spec.Survive, Side: spec.Side,
 	}}
 	err := writeRequest(connection, request, s.Theirs()...)
 	s.Sent()

@@ -2721,6 +2721,10 @@ export interface SKU {
   memory: number
 }
 
+export interface SSHAuthority {
+  key: string
+}
+
 export interface SavedCheckpoint {
   attempt: number
   job_id: string

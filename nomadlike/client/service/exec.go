@@ -74,7 +74,7 @@ func (s *Service) Exec(ctx context.Context, caller Caller, stream ExecStream) er
 	if err != nil {
 		return err
 	}
-	s.Log.Info("exec in task", logkey.AllocID, up.Start.AllocID, logkey.User, up.Start.User, logkey.PeerID, caller.ID, "command", up.Start.Command)
+	s.Log.Info("exec in task", logkey.AllocID, up.Start.AllocID, logkey.User, up.Start.User, logkey.PeerID, caller.ID, "command", up.Start.Command, "ssh", up.Start.SSH != nil)
 
 	input := make(chan []byte, execInputMax)
 	resize := make(chan driver.WindowSize, 1)
@@ -84,6 +84,9 @@ func (s *Service) Exec(ctx context.Context, caller Caller, stream ExecStream) er
 	go receiveExec(ctx, cancel, stream, input, resize, signals)
 
 	out := &execOutput{stream: stream}
+	if up.Start.SSH != nil {
+		return out.send(&structs.ExecDown{Exit: s.connectSSH(ctx, t, up.Start.SSH, chunkReader(ctx, input), out.writer(false))})
+	}
 	exit := t.run(ctx, up.Start, driver.Streams{
 		Stdin: chunkReader(ctx, input), Stdout: out.writer(false), Stderr: out.writer(true), Resize: resize, Signals: signals,
 	})

@@ -5,6 +5,8 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+
+	"nomadlike/plugins/driver/taskside"
 )
 
 // Environ is the environment of a keeper: how the Go runtime behaves in a
@@ -18,6 +20,8 @@ func Environ() []string {
 // exit code. It takes the whole process; main calls it before anything else.
 func Main(args []string) int {
 	switch {
+	case len(args) > 1 && args[0] == taskside.Argument:
+		return taskside.Main(args[1:])
 	case len(args) == 0:
 		runtime.GOMAXPROCS(2)
 		debug.SetGCPercent(20)

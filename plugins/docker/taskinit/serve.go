@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"nomadlike/plugins/driver/taskproc"
+	"nomadlike/plugins/driver/taskside"
 )
 
 // hangupPatience is how long a command whose caller went away may take to
@@ -69,6 +70,13 @@ func (p *process) exec(caller *Conn, spec *Exec, descriptors []int) {
 	if len(c.words) == 0 || c.words[0] == "" {
 		refused(taskproc.BadRequest("no command"))
 		return
+	}
+	if spec.Side {
+		if !taskside.Known(spec.Command) {
+			refused(taskproc.BadRequest("unknown role"))
+			return
+		}
+		c.words = append([]string{"/proc/self/exe", taskside.Argument}, spec.Command...)
 	}
 	if spec.TTY {
 		taskproc.CloseAll(descriptors)

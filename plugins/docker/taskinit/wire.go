@@ -142,6 +142,7 @@ type Exec struct {
 	Rows    uint16   `json:"rows,omitempty"` // of the terminal at first; 0: its own default
 	Cols    uint16   `json:"cols,omitempty"`
 	Survive bool     `json:"survive,omitempty"`
+	Side    bool     `json:"side,omitempty"` // this program in the role of package taskside that Command names
 }
 
 // Reply answers a Request: nothing in it means done.

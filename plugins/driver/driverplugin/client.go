@@ -176,6 +176,9 @@ func call[Q, R any](ctx context.Context, limit time.Duration, method func(contex
 
 // Exec runs a command inside a task.
 func (c *Client) Exec(ctx context.Context, id driver.TaskID, spec driver.ExecSpec, streams driver.Streams) (driver.ExitResult, error) {
+	if spec.Side {
+		return driver.ExitResult{}, driver.ErrNoSide // the protocol of plugins has no such thing
+	}
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := c.service.Exec(limited)

@@ -13,6 +13,7 @@ import (
 	"nomadlike/internal/eventually"
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/driver/tasklog"
+	"nomadlike/plugins/driver/taskside"
 )
 
 func runStop(t *testing.T, open Open) {
@@ -266,6 +267,30 @@ func runExec(t *testing.T, open Open) {
 		task := hold(t, d)
 		_, err := d.Exec(ctx, task.ID, driver.ExecSpec{Command: []string{"no-such-command"}}, driver.Streams{})
 		assertStartError(t, err, 127, "driver.command_not_found")
+	})
+	t.Run("a program of the driver", func(t *testing.T) {
+		task := hold(t, d)
+		var out, errOut bytes.Buffer
+		spec := driver.ExecSpec{Command: []string{taskside.SFTP}, Side: true}
+		// The first packet of the protocol, and where the program works.
+		stdin := strings.NewReader("\x00\x00\x00\x05\x01\x00\x00\x00\x03" + "\x00\x00\x00\x0a\x10\x00\x00\x00\x01\x00\x00\x00\x01.")
+		result, err := d.Exec(ctx, task.ID, spec, driver.Streams{Stdin: stdin, Stdout: &out, Stderr: &errOut})
+		if errors.Is(err, driver.ErrNoSide) {
+			return // a plugin's
+		}
+		if err != nil || result.Code != 0 || !strings.Contains(out.String(), "posix-rename@openssh.com") || !strings.Contains(out.String(), task.TaskDir) {
+			t.Errorf("sftp gives %+v, %v, %q, %q", result, err, out.String(), errOut.String())
+		}
+		out.Reset()
+		spec.Command = []string{taskside.Dial, "tcp", "127.0.0.1:1"}
+		result, err = d.Exec(ctx, task.ID, spec, driver.Streams{Stdout: &out, Stderr: &errOut})
+		if err != nil || result.Code != 1 || out.Len() > 0 || !strings.Contains(errOut.String(), "refused") {
+			t.Errorf("dial gives %+v, %v, %q", result, err, errOut.String())
+		}
+		spec.Command = []string{"/bin/sh"}
+		if _, err := d.Exec(ctx, task.ID, spec, driver.Streams{}); err == nil {
+			t.Error("any program is the driver's")
+		}
 	})
 	t.Run("signal", func(t *testing.T) {
 		task := hold(t, d)

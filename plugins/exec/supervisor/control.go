@@ -288,6 +288,9 @@ func (c *control) spawn(spec *ExecSpec, descriptors []int) (pid int, exit <-chan
 	if p.dir == "" {
 		p.dir = t.spec.Dir
 	}
+	if spec.Side {
+		p.command, p.self = sideCommand(spec.Command), true
+	}
 	if c := t.spec.Credential; spec.TTY && c != nil {
 		_ = syscall.Fchown(descriptors[0], int(c.UID), -1) // without it only opening the terminal by name fails
 	}

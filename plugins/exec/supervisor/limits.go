@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"nomadlike/plugins/driver/taskside"
 )
 
 // Limit is one of the limits of each of the task's processes. The supervisor
@@ -54,6 +56,13 @@ func limited(limits []Limit, path string, command []string) (string, []string) {
 	}
 	argv := append(append([]string(nil), os.Args...), limitsArgument, strings.Join(words, ","), path)
 	return "/proc/self/exe", append(argv, command...)
+}
+
+// sideCommand is this program in a role of package taskside, found where no view of
+// the task can hide it.
+func sideCommand(words []string) []string {
+	command := append([]string{"/proc/self/exe"}, os.Args[1:]...)
+	return append(append(command, taskside.Argument), words...)
 }
 
 // ownLimits has children inherit the limits for files that this process has.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"nomadlike/plugins/driver/taskproc"
+	"nomadlike/plugins/driver/taskside"
 )
 
 // Argument is the hidden first argument with which the main program becomes
@@ -45,6 +46,9 @@ func Main(args []string) int {
 	}
 	if len(args) > 0 && args[0] == limitsArgument {
 		return runLimited(args[1:])
+	}
+	if len(args) > 0 && args[0] == taskside.Argument {
+		return taskside.Main(args[1:])
 	}
 	if len(args) != 0 {
 		fmt.Fprintln(os.Stderr, "task-supervisor: started by the agent only, takes no arguments")

@@ -78,6 +78,7 @@ type program struct {
 	credential *Credential
 	files      []uintptr // standard streams
 	terminal   bool      // files[0] becomes the controlling terminal
+	self       bool      // this program in another role, see sideCommand
 }
 
 // start executes a program in a session and process group of its own. Must
@@ -86,9 +87,12 @@ func (s *spawner) start(p program) (int, <-chan syscall.WaitStatus, *taskproc.Fa
 	if failure := taskproc.CheckDir(p.dir); failure != nil {
 		return 0, nil, failure
 	}
-	path, failure := taskproc.FindProgram(p.command[0], p.dir, p.env)
-	if failure != nil {
-		return 0, nil, failure
+	path := p.command[0]
+	if !p.self { // which only a process in the task's namespace of processes finds
+		var failure *taskproc.Failure
+		if path, failure = taskproc.FindProgram(path, p.dir, p.env); failure != nil {
+			return 0, nil, failure
+		}
 	}
 	sys := &syscall.SysProcAttr{Setsid: true}
 	if s.init == nil {

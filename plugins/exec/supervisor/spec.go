@@ -9,6 +9,7 @@ import (
 
 	"nomadlike/plugins/driver/tasklog"
 	"nomadlike/plugins/driver/taskproc"
+	"nomadlike/plugins/driver/taskside"
 )
 
 // MarkerEnv is the environment variable that marks every process of a task.
@@ -115,6 +116,7 @@ type ExecSpec struct {
 	Dir     string   `json:"dir,omitempty"`
 	TTY     bool     `json:"tty,omitempty"`
 	Survive bool     `json:"survive,omitempty"`
+	Side    bool     `json:"side,omitempty"` // this program in the role of package taskside that Command names
 }
 
 // Request is one message to a supervisor.
@@ -187,6 +189,9 @@ func DecodeRequest(data []byte) (*Request, error) {
 	case OpExec:
 		if request.Exec == nil || len(request.Exec.Command) == 0 || request.Exec.Command[0] == "" {
 			return nil, errors.New("decode request: exec without command")
+		}
+		if request.Exec.Side && !taskside.Known(request.Exec.Command) {
+			return nil, errors.New("decode request: exec of an unknown role")
 		}
 		return &request, noNUL(request.Exec.Command, request.Exec.Env, []string{request.Exec.Dir})
 	case OpThrottle:
