@@ -198,6 +198,8 @@ func changes() map[string]any {
 		"images.put":       api.ImageRequest{Name: "lab/train"},
 		"secrets.set":      api.SecretRequest{Value: structs.SecretBytes("a value of some length")},
 		"secrets.delete":   nil,
+		"templates.put":    api.TemplateRequest{HCL: sleeper("t", "one", "none")},
+		"templates.delete": nil,
 
 		"data.put":      api.DataRequest{Description: new(string)},
 		"data.register": api.DataRegisterRequest{Storage: "nas", Source: "there/already"},
@@ -289,6 +291,9 @@ func TestRevokedTokenChangesNothing(t *testing.T) {
 	if _, err := w.admin.SetSecret(t.Context(), "wandb", false, []byte("a value of some length")); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := w.admin.PutTemplate(t.Context(), "ddp", false, api.TemplateRequest{HCL: sleeper("t", "one", "none")}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := w.admin.RegisterData(t.Context(), api.DataName{Name: "cifar10"}, api.DataRegisterRequest{Storage: "nas", Source: "there"}); err != nil {
 		t.Fatal(err)
 	}
@@ -324,6 +329,8 @@ func TestRevokedTokenChangesNothing(t *testing.T) {
 			id = "mei"
 		case strings.HasPrefix(route.Name, "secrets."):
 			id = "wandb"
+		case strings.HasPrefix(route.Name, "templates."):
+			id = "ddp"
 		case strings.HasPrefix(route.Name, "data."):
 			id = "cifar10"
 		case strings.HasPrefix(route.Name, "service_accounts."):

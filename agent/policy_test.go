@@ -129,6 +129,13 @@ func (w *world) subjects(t *testing.T, route api.Route) map[string]string {
 			}
 		}
 		return names
+	case api.FromTemplate:
+		for role, name := range map[string]string{"user": "of-user", "project-admin": "of-admin"} {
+			if _, err := w.admin.WithToken(w.tokens[role]).PutTemplate(t.Context(), name, false, api.TemplateRequest{HCL: hello("true")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return map[string]string{"new": "fresh", "user's": "of-user", "administrator's": "of-admin"}
 	case api.FromData:
 		w.namedData(t)
 		return map[string]string{

@@ -100,6 +100,7 @@ func verbs() []verb {
 	all = append(all, userVerbs()...)
 	all = append(all, loginVerbs()...)
 	all = append(all, serviceAccountVerbs()...)
+	all = append(all, templateVerbs()...)
 	all = append(all, secretVerbs()...)
 	all = append(all, dataVerbs()...)
 	all = append(all, lineageVerbs()...)

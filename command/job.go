@@ -323,6 +323,8 @@ func (env *Env) printRank(r *api.RankPlan, launch bool) {
 
 func jobInit(set *flag.FlagSet) func(*Env, []string) error {
 	kind := set.String("kind", "hello", "cli.flag.kind")
+	template := set.String("template", "", "cli.flag.template")
+	connection := declareConnection(set)
 	force := set.Bool("force", false, "cli.flag.force")
 	return func(env *Env, args []string) error {
 		path, err := atMostOne(args)
@@ -330,7 +332,15 @@ func jobInit(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		path = firstOf(path, "job.hcl")
-		skeleton, err := jobspec.Skeleton(*kind, env.Language)
+		var skeleton []byte
+		switch {
+		case *template != "" && *kind != "hello":
+			return usagef("cli.init.kind_or_template")
+		case *template != "":
+			skeleton, err = env.templateText(connection, *template)
+		default:
+			skeleton, err = jobspec.Skeleton(*kind, env.Language)
+		}
 		if err != nil {
 			return err
 		}

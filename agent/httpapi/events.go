@@ -34,7 +34,7 @@ func (h *eventHandlers) stream(r *front.Request) error {
 	after, job, project := place(&q), q.Text("job"), q.Text("project")
 	topics := splitList(q.Text("topic"))
 	for _, topic := range topics {
-		if !slices.Contains([]string{"job", "attempt", "alloc", "node", "pool", "project", "token", "cluster", "data"}, topic) {
+		if !slices.Contains([]string{"job", "attempt", "alloc", "node", "pool", "project", "token", "cluster", "data", "template"}, topic) {
 			q.Refuse("topic", topic)
 		}
 	}
@@ -133,6 +133,8 @@ func mayHear(r *front.Request, now *state.Snapshot, e *structs.Event) bool {
 		object, verb = auth.Object{Kind: auth.ObjectPool}, auth.VerbRead
 	case e.Topic == "data":
 		object, verb = heardData(now, e), auth.VerbRead
+	case e.Topic == "template":
+		object, verb = templateObject(e.Project, e.Params["template"], e.Params["owner"]), auth.VerbRead
 	case e.Topic == "project":
 		object, verb = auth.Object{Kind: auth.ObjectProject, ID: e.Project, Project: e.Project}, auth.VerbRead
 	}

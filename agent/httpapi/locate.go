@@ -41,6 +41,10 @@ func (f finders) secret() front.Finder[*structs.Secret] {
 	return found(f.core, api.FromSecret, locateSecret)
 }
 
+func (f finders) template() front.Finder[*structs.Template] {
+	return found(f.core, api.FromTemplate, locateTemplate)
+}
+
 func (f finders) data() front.Finder[*structs.DataObject] {
 	return found(f.core, api.FromData, locateData)
 }
@@ -71,7 +75,7 @@ func found[Found any](c *core, from api.Source, locate func(*front.Request, *sta
 			return none, auth.Object{}, err
 		}
 		switch {
-		case from == api.FromSecret && len(r.ID) <= structs.SecretNameMax, from == api.FromData && len(r.ID) <= structs.WordMax: // its characters are judged when it is made
+		case from == api.FromSecret && len(r.ID) <= structs.SecretNameMax, from == api.FromTemplate && len(r.ID) <= structs.WordMax, from == api.FromData && len(r.ID) <= structs.WordMax: // its characters are judged when it is made
 		case from == api.FromUser && structs.UserNameProblem(r.ID) != "", from != api.FromUser && !front.PlausibleID(r.ID):
 			return none, auth.Object{}, auth.NotFound(kind, r.ID)
 		}

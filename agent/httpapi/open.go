@@ -119,6 +119,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		tally:       tallyHandlers{core: all},
 		login:       login,
 		secrets:     &secretHandlers{core: all, vault: c.Vault, members: c.Members, rotating: make(chan struct{}, 1)},
+		templates:   templateHandlers{all},
 		code:        newCodeHandlers(all, c.Code, c.Members),
 		data:        dataHandlers{core: all, members: c.Members, rand: c.Rand},
 		notify:      notifyHandlers{core: all, vault: c.Vault, members: c.Members, tell: c.Tell, rand: c.Rand},

@@ -27,6 +27,7 @@ type endpoints struct {
 	tally       tallyHandlers
 	login       *loginHandlers
 	secrets     *secretHandlers
+	templates   templateHandlers
 	code        *codeHandlers
 	data        dataHandlers
 	dataBytes   *dataBytes
@@ -54,7 +55,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	leader := t.Through(onLeader)
 	jobs, allocs, nodes := front.About(t, e.find.job()), front.About(t, e.find.allocation()), front.About(t, e.find.node())
 	secrets, services := front.About(t, e.find.secret()), front.About(t, e.find.service())
-	code, data := front.About(t, e.find.code()), front.About(t, e.find.data())
+	code, data, templates := front.About(t, e.find.code()), front.About(t, e.find.data()), front.About(t, e.find.template())
 	tokens, caller, users := front.About(t, e.find.token()), front.About(t, e.find.caller()), front.About(t, e.find.user())
 	front.Read(t, api.JobsList, e.jobs.list)
 	front.WriteOf(jobs, api.JobsShare, e.shares.job)
@@ -124,6 +125,10 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.Read(t, api.LoginList, e.login.list)
 	front.WriteOf(users, api.UsersIdentity, e.login.identify)
 	front.ReadOf(caller, api.TokensExtend, e.login.extend)
+	front.Read(t, api.TemplatesList, e.templates.list)
+	front.ReadOf(templates, api.TemplatesRead, e.templates.read)
+	front.WriteOf(templates, api.TemplatesPut, e.templates.put)
+	front.ReadOf(templates, api.TemplatesDelete, e.templates.delete)
 	front.Read(t, api.SecretsList, e.secrets.list)
 	front.WriteOf(secrets, api.SecretsSet, e.secrets.set)
 	front.ReadOf(secrets, api.SecretsDelete, e.secrets.delete)

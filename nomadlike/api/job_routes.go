@@ -136,7 +136,7 @@ var (
 		Query: []Param{
 			{"cursor", "string", "begin after the line that told this cursor: nothing is left out, nothing comes twice"},
 			{"index", "integer", "begin with the events of this index, for callers without a cursor; without both, only what is new"},
-			{"topic", "string", "only these topics, comma-separated: job, attempt, alloc, node, pool, project, token, cluster, data"},
+			{"topic", "string", "only these topics, comma-separated: job, attempt, alloc, node, pool, project, token, cluster, data, template"},
 			{"job", "string", "only events of this job id"},
 			{"project", "string", "only events of this project"},
 		},

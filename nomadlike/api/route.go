@@ -62,6 +62,7 @@ const (
 	ObjectJoinToken ObjectKind = "join-token"
 	ObjectUser      ObjectKind = "user"
 	ObjectSecret    ObjectKind = "secret"
+	ObjectTemplate  ObjectKind = "template"
 	ObjectData      ObjectKind = "data"
 	ObjectService   ObjectKind = "service-account"
 )
@@ -81,6 +82,7 @@ const (
 	FromToken      Source = "token"      // the token named by {id}
 	FromUser       Source = "user"       // the account named by {id}, whether or not it is there
 	FromSecret     Source = "secret"     // the secret named by {id}, whether or not it is there
+	FromTemplate   Source = "template"   // the template named by {id}, whether or not it is there
 	FromService    Source = "service"    // the service account named by {id}, whether or not it is there
 	FromData       Source = "data"       // the named data of {id}, whether or not it is there
 	FromCode       Source = "code"       // a job that names the code of {id}, in the request's project; without {id} a job of the caller's own
@@ -136,6 +138,7 @@ func Routes() []Route {
 	routes = append(routes, jobRoutes()...)
 	routes = append(routes, jobStoryRoutes()...)
 	routes = append(routes, metricRoutes()...)
+	routes = append(routes, templateRoutes()...)
 	routes = append(routes, fileRoutes()...)
 	routes = append(routes, codeRoutes()...)
 	routes = append(routes, dataRoutes()...)

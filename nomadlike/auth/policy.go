@@ -124,6 +124,11 @@ var rules = [...]rule{
 	{ObjectSecret, VerbDelete, no, no, own, proj, no, every, no, no, no, no, no},
 	{ObjectSecret, VerbReveal, no, no, no, no, no, no, self, no, self, no, no},
 
+	{ObjectTemplate, VerbList, no, listed, listed, listed, no, every, no, no, no, no, no},
+	{ObjectTemplate, VerbRead, no, sharer, sharer, proj, no, every, no, no, no, no, no},
+	{ObjectTemplate, VerbWrite, no, no, own, proj, no, every, no, no, no, no, no},
+	{ObjectTemplate, VerbDelete, no, no, own, proj, no, every, no, no, no, no, no},
+
 	{ObjectProject, VerbList, no, listed, listed, listed, every, every, no, no, no, no, no},
 	{ObjectProject, VerbRead, no, proj, proj, proj, every, every, no, no, no, no, no},
 	{ObjectProject, VerbMembers, no, no, no, proj, no, every, no, no, no, no, no},
@@ -312,7 +317,7 @@ func relateUser(p Principal, object Object) grant {
 		return relForeign
 	case object.Owner == p.ID:
 		return relOwn
-	case p.Unshared && (object.Kind == ObjectJob || object.Kind == ObjectData):
+	case p.Unshared && (object.Kind == ObjectJob || object.Kind == ObjectData || object.Kind == ObjectTemplate):
 		return relPrivate // whatever its owner allowed
 	case object.Access == AccessReadWrite:
 		return relSharedRW
@@ -329,7 +334,7 @@ func hides(p Principal, relation grant, object Object) bool {
 	if !object.Kind.inProject() {
 		return false
 	}
-	if (p.Kind == KindGuest || p.Kind == KindBoard || object.Kind == ObjectSecret) && object == (Object{Kind: object.Kind}) {
+	if (p.Kind == KindGuest || p.Kind == KindBoard || object.Kind == ObjectSecret || object.Kind == ObjectTemplate) && object == (Object{Kind: object.Kind}) {
 		return false // a collection is no secret, only closed
 	}
 	for _, verb := range []Verb{VerbRead, VerbList} {

@@ -273,7 +273,7 @@ func TestNeverAcrossProjects(t *testing.T) {
 			Service: rapid.Bool().Draw(t, "service"),
 		}
 		object := Object{
-			Kind:    rapid.SampledFrom([]ObjectKind{ObjectJob, ObjectData, ObjectSecret, ObjectProject, ObjectService}).Draw(t, "kind"),
+			Kind:    rapid.SampledFrom([]ObjectKind{ObjectJob, ObjectData, ObjectSecret, ObjectTemplate, ObjectProject, ObjectService}).Draw(t, "kind"),
 			Project: rapid.SampledFrom([]string{"speech", "Vision", "vision2", "visio"}).Draw(t, "project"),
 			Owner:   rapid.SampledFrom([]string{"li", "wang", ""}).Draw(t, "owner"),
 			Access:  rapid.SampledFrom([]Access{AccessReadWrite, AccessReadOnly, AccessNone, ""}).Draw(t, "access"),

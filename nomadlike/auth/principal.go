@@ -92,6 +92,7 @@ const (
 	ObjectJob       ObjectKind = "job"
 	ObjectData      ObjectKind = "data" // dataset, model, algorithm, volume, output
 	ObjectSecret    ObjectKind = "secret"
+	ObjectTemplate  ObjectKind = "template" // a job file that is kept under a name
 	ObjectProject   ObjectKind = "project"
 	ObjectNode      ObjectKind = "node"
 	ObjectPool      ObjectKind = "pool"
@@ -107,7 +108,7 @@ const (
 // inProject reports whether objects of this kind belong to a project.
 func (k ObjectKind) inProject() bool {
 	switch k {
-	case ObjectJob, ObjectData, ObjectSecret, ObjectProject, ObjectService:
+	case ObjectJob, ObjectData, ObjectSecret, ObjectTemplate, ObjectProject, ObjectService:
 		return true
 	}
 	return false

@@ -113,6 +113,14 @@ func (tx *txn) version(kind structs.RestKind, id string) (version uint64, known 
 		if object := tx.dataObject(ref); object != nil {
 			version = object.ModifyIndex
 		}
+	case structs.RestTemplate:
+		ref, ok := structs.ParseTemplateID(id)
+		if !ok {
+			return 0, false
+		}
+		if template, ok := get[*structs.Template](tx, tableTemplates, templateKey(ref)); ok {
+			version = template.ModifyIndex
+		}
 	case structs.RestSettings:
 		version = tx.settings().Version()
 	default:

@@ -139,6 +139,7 @@ func applyProjectDelete(tx *txn, body *structs.ProjectDelete) (structs.ApplyResu
 	}
 	tx.remove(tableProjects, idKey(project.Name), project)
 	tx.removeCodeOf(project.Name) // another of the name begins with none
+	tx.removeTemplates(func(t *structs.Template) bool { return t.Project == project.Name })
 	if body.EndsCode {
 		tx.ownUsage(project.Name).CodeSince = tx.index()
 	}

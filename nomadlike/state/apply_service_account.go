@@ -121,6 +121,7 @@ func applyServiceAccountDelete(tx *txn, body *structs.ServiceAccountDelete) (str
 	}
 	tx.revokeTokensOf(body.ID)
 	tx.removeSecretsOf(body.ID)
+	tx.removeTemplates(func(t *structs.Template) bool { return t.User == body.ID })
 	tx.removeMarksOf(body.ID)
 	tx.removeNotifyOf(body.ID)
 	tx.remove(tableServices, nameKey(account.Project, account.Name), account)

@@ -199,6 +199,7 @@ func applyUserDelete(tx *txn, body *structs.UserDelete) (structs.ApplyResult, *s
 	tx.forgetPassword(user.Name)
 	tx.removeMarksOf(user.Name)
 	tx.removeSecretsOf(user.Name) // whoever gets the name does not get them
+	tx.removeTemplates(func(t *structs.Template) bool { return t.User == user.Name })
 	tx.removeNotifyOf(user.Name)
 	tx.remove(tableUsers, idKey(user.Name), user)
 	tx.tell(structs.Event{Topic: topicUser, ID: "event.user.deleted"}, "user", user.Name, "by", tx.by)

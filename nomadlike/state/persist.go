@@ -38,7 +38,8 @@ import (
 //	9  2026-11-27  code that travels with jobs
 //	10  2026-11-27  named data
 //	11  2026-11-27  what is declared of images
-const formatVersion = 11
+//	12  2026-11-27  templates of jobs
+const formatVersion = 12
 
 // formatLeast is the version in which a state is written that has nothing newer.
 const formatLeast = 2
@@ -138,6 +139,7 @@ func dumps() []dump {
 		dumpOf[structs.CodeTree](tableCode, 9),
 		dumpOf[structs.DataObject](tableData, 10),
 		dumpOf[structs.ImageRecord](tableImages, 11),
+		dumpOf[structs.Template](tableTemplates, 12),
 	}
 }
 

@@ -37,6 +37,7 @@ const (
 	tableCode        = "code"
 	tableData        = "data"
 	tableImages      = "images"
+	tableTemplates   = "templates"
 	tableWaiting     = "waiting" // not stored: it follows from subjobs
 
 	tableNotify        = "notify"
@@ -368,6 +369,9 @@ func schema() *memdb.DBSchema {
 		table(tableImages, map[string]func(*structs.ImageRecord) []byte{
 			indexID: func(i *structs.ImageRecord) []byte { return idKey(i.Name) },
 		}),
+		table(tableTemplates, map[string]func(*structs.Template) []byte{
+			indexID: func(t *structs.Template) []byte { return templateKey(t.Ref()) },
+		}),
 		table(tableForecasts, map[string]func(*forecastRow) []byte{
 			indexID:      func(r *forecastRow) []byte { return attemptKey(r.JobID, r.Subjob, r.Attempt) },
 			indexCreated: func(r *forecastRow) []byte { return indexKey(r.Seq) },
@@ -421,6 +425,12 @@ func secretScopeKey(project, user string) []byte {
 		kind, name = 'u', user
 	}
 	return appendString(append(make([]byte, 0, len(name)+structs.SecretNameMax+3), kind), name)
+}
+
+// templateKey has the templates of a project stand together, and before those that its
+// members have for themselves.
+func templateKey(ref structs.TemplateRef) []byte {
+	return appendString(nameKey(ref.Project, ref.User), ref.Name)
 }
 
 // dataKey has the data of a project stand together, and of that those of a kind.

@@ -229,6 +229,10 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyImagePut), true
 	case structs.CommandImageTold:
 		return read(applyImageTold), true
+	case structs.CommandTemplatePut:
+		return read(applyTemplatePut), true
+	case structs.CommandTemplateDelete:
+		return read(applyTemplateDelete), true
 	case structs.CommandJobControl:
 		return read(applyJobControl), true
 	case structs.CommandJobFinish:

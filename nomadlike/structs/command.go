@@ -79,6 +79,8 @@ const (
 	CommandDataMark             CommandKind = 70 // admission
 	CommandImagePut             CommandKind = 71 // admission
 	CommandImageTold            CommandKind = 72 // admission: what somebody has done with an image
+	CommandTemplatePut          CommandKind = 73 // admission
+	CommandTemplateDelete       CommandKind = 74 // admission
 )
 
 // Command is one entry of the replicated log. Time, ids and every random

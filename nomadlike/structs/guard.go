@@ -49,6 +49,7 @@ const (
 	RestSettings RestKind = "settings"        // since protocol 31; the id is SettingsID
 	RestService  RestKind = "service-account" // since protocol 34; the id is of ServiceAccount.ID
 	RestData     RestKind = "data"            // since protocol 39; the id is of DataID.ID
+	RestTemplate RestKind = "template"        // since protocol 50; the id is of TemplateRef.ID
 )
 
 // RestChanged is the id of the refusal of a guard of which a record has changed:

@@ -33,8 +33,10 @@ func (e *UnknownFieldError) Error() string {
 // OldestProtocol or one before it.
 func kindSince(kind structs.CommandKind) int {
 	switch {
-	case kind > structs.CommandImageTold:
+	case kind > structs.CommandTemplateDelete:
 		return ProtocolVersion // whoever adds a kind says here since when
+	case kind >= structs.CommandTemplatePut:
+		return ProtocolTemplates
 	case kind >= structs.CommandImagePut:
 		return ProtocolImages
 	case kind >= structs.CommandDataPut:

@@ -58,7 +58,8 @@ package wire
 //	47  2026-11-27  files of named data come one by one: DataAsk.File
 //	48  2026-11-27  uploads that nobody goes on with are swept: what Node.Data is asked to list and to clear
 //	49  2026-11-27  ssh into tasks: ExecStart.SSH
-const ProtocolVersion = 49
+//	50  2026-11-27  templates of jobs: commands 73 and 74, RestTemplate, templates in stored states
+const ProtocolVersion = 50
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -99,5 +100,6 @@ const (
 	ProtocolKeep         = 45 // Job.OutputKeep, DataBegin.Take, what Node.Data is asked to take
 	ProtocolSSH          = 49 // ExecStart.SSH
 	ProtocolStaging      = 46 // Node.Staged
+	ProtocolTemplates    = 50 // CommandTemplatePut, CommandTemplateDelete, RestTemplate
 	ProtocolImages       = 42 // CommandImagePut, CommandImageTold, Node.Images, Node.Image
 )

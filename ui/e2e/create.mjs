@@ -7,8 +7,8 @@ import { startAgent, visit } from './agent.mjs'
 import { cards, signedIn } from './views.mjs'
 
 const words = {
-  en: { what: 'What it is', name: 'Name', category: 'Category', training: 'training', limit: 'Time limit', none: 'No cards', command: 'Command', add: 'Add a variable', fails: 'When something fails', again: 'After a failure', restart: 'restart (from the beginning)', most: 'Restarts at most', more: 'More', hook: 'Add a script', file: 'Job file', submit: 'Submit', starts: 'Starts now', secret: 'secret', tags: 'Tags', begin: 'Start from', back: 'Back to what was there' },
-  zh: { what: '基本信息', name: '名称', category: '分类', training: '训练', limit: '使用时长', none: '不用加速卡', command: '启动命令', add: '添加变量', fails: '出错时', again: '失败之后', restart: '故障重启', most: '最大重启次数', more: '更多', hook: '添加脚本', file: '任务文件', submit: '提交', starts: '立即开始', secret: '密钥', tags: '标签', begin: '从模板开始', back: '恢复原内容' },
+  en: { what: 'What it is', name: 'Name', category: 'Category', training: 'training', limit: 'Time limit', none: 'No cards', command: 'Command', add: 'Add a variable', fails: 'When something fails', again: 'After a failure', restart: 'restart (from the beginning)', most: 'Restarts at most', more: 'More', hook: 'Add a script', file: 'Job file', submit: 'Submit', starts: 'Starts now', secret: 'secret', tags: 'Tags', begin: 'Start from', back: 'Back to what was there', one: 'one node', save: 'Save as template', keep: 'Save', about: 'Description', mine: 'me alone', saved: 'Saved templates', remove: 'Remove ours-en', drop: 'Remove', empty: 'No template was saved yet' },
+  zh: { what: '基本信息', name: '名称', category: '分类', training: '训练', limit: '使用时长', none: '不用加速卡', command: '启动命令', add: '添加变量', fails: '出错时', again: '失败之后', restart: '故障重启', most: '最大重启次数', more: '更多', hook: '添加脚本', file: '任务文件', submit: '提交', starts: '立即开始', secret: '密钥', tags: '标签', begin: '从模板开始', back: '恢复原内容', one: '单机', save: '另存为模板', keep: '保存', about: '描述', mine: '仅自己', only: '（仅自己）', saved: '已存模板', remove: '删除 ours-zh', drop: '删除', empty: '还没有保存的模板' },
 }
 
 // put types into a field and confirms it, and waits until the file says so.
@@ -125,12 +125,47 @@ async function uploads(browser, agent, token, lang, inspect) {
   assert.match(said, new RegExp('code of ' + lang))
   assert.doesNotMatch(said, /old\.pt|pycache/)
 
+  const shot = async (page, called) => {
+    for (const width of [390, 1440]) {
+      await page.setViewportSize({ width, height: 900 })
+      await page.waitForTimeout(200)
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false, `${called} is no wider than ${width} pixels`)
+      await inspect(page, `${called}-${width}`, true)
+    }
+  }
+
   // A template takes the place of the file, and gives it back.
   await visit(page, agent.address + '/jobs/new')
   await page.getByLabel(w.begin, { exact: true }).selectOption({ label: 'PyTorch DDP' })
   await says(page, 'distributed "pytorch" {}')
   await page.getByRole('button', { name: w.back }).click()
   await says(page, 'job "digits"')
+
+  // The file is saved as a template, another page begins with it, and it is removed.
+  await page.getByRole('button', { name: w.save, exact: true }).click()
+  const dialog = page.getByRole('dialog')
+  const field = (label) => dialog.getByLabel(label, { exact: true })
+  await field(w.name).fill('No Name')
+  assert.ok(await dialog.getByRole('button', { name: w.keep, exact: true }).isDisabled(), 'a name that is none is not saved')
+  await field(w.name).fill('ours-' + lang)
+  await field(w.about).fill('one node, our image')
+  if (lang === 'zh') await field(w.mine).check()
+  await shot(page, `create-template-save-${lang}`)
+  await dialog.getByRole('button', { name: w.keep, exact: true }).click()
+  await dialog.waitFor({ state: 'detached' })
+  const second = lang === 'zh' ? `ours-zh${w.only}` : 'ours-en (of wang)'
+  await page.getByLabel(w.begin, { exact: true }).selectOption({ label: w.one })
+  await says(page, 'job "train"')
+  await page.getByLabel(w.begin, { exact: true }).selectOption({ label: second })
+  await says(page, 'job "digits"')
+  assert.match(await agent.cliAs(token, 'template', 'list'), new RegExp(`ours-${lang} .*one node, our image`))
+  await page.getByRole('button', { name: w.saved, exact: true }).click()
+  await dialog.getByText('one node, our image').waitFor()
+  await shot(page, `create-templates-${lang}`)
+  await dialog.getByRole('button', { name: w.remove, exact: true }).click()
+  await dialog.getByRole('button', { name: w.drop, exact: true }).click()
+  await dialog.getByText(w.empty).waitFor()
+  assert.doesNotMatch(await agent.cliAs(token, 'template', 'list'), /ours-/)
   await context.close()
 }
 

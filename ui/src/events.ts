@@ -38,6 +38,8 @@ export function topicsOf(event: Pick<Event, 'topic' | 'job_id' | 'node_id'>): st
       return [['projects'], ['queue']]
     case 'data':
       return [['data']]
+    case 'template':
+      return [['templates']]
     case 'cluster':
       return [['servers']]
   }

@@ -3111,6 +3111,42 @@ export interface TaskDefaults {
   env?: Record<string, string>
 }
 
+export interface Template {
+  bytes: number
+  created_at: string | null
+  created_by: string
+  description?: string
+  hcl: string
+  name: string
+  own: boolean
+  project: string
+  updated_at: string | null
+  updated_by: string
+  verbs: string[] | null
+}
+
+export interface TemplateInfo {
+  bytes: number
+  created_at: string | null
+  created_by: string
+  description?: string
+  name: string
+  own: boolean
+  project: string
+  updated_at: string | null
+  updated_by: string
+  verbs: string[] | null
+}
+
+export interface TemplateList {
+  templates: TemplateInfo[] | null
+}
+
+export interface TemplateRequest {
+  description?: string
+  hcl: string
+}
+
 export interface Tensorboard {
   logdir: string
 }
