@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,11 @@ func clientSettings(dir, name string, join *string) config.Settings {
 func startCluster(t testing.TB, servers, clients int) *cluster {
 	t.Helper()
 	return startClusterWith(t, servers, clients, testOptions)
+}
+
+// other is the first of some agents that is not this one.
+func other(among []*Agent, than *Agent) *Agent {
+	return among[slices.IndexFunc(among, func(agent *Agent) bool { return agent != than })]
 }
 
 // startClusterWith does it with options of a test's own.
@@ -147,14 +153,8 @@ func TestClusterLosesItsLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := runJob(t, c.api, hello("true"), structs.JobSucceeded)
-	var leader, follower *Agent
-	for _, agent := range c.servers {
-		if agent.raft.IsLeader() {
-			leader = agent
-		} else {
-			follower = agent
-		}
-	}
+	leader := leaderOf(t, c.servers)
+	follower := other(c.servers, leader)
 	client := c.at(t, follower, admin.Secret)
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), stopTimeout)

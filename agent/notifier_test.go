@@ -221,15 +221,8 @@ func TestToldAcrossAChangeOfLeader(t *testing.T) {
 	h.say(http.StatusServiceUnavailable)
 	runJob(t, li, strings.Replace(failingJob, "NAME", "second", 1), structs.JobFailed)
 	eventually.Within(t, 20*time.Second, "the second is tried", func() bool { return len(h.all()) >= 2 })
-	var left []*Agent
-	var leader *Agent
-	for _, agent := range c.servers {
-		if leader == nil && agent.raft.IsLeader() {
-			leader = agent
-		} else {
-			left = append(left, agent)
-		}
-	}
+	leader := leaderOf(t, c.servers)
+	left := slices.DeleteFunc(slices.Clone(c.servers), func(agent *Agent) bool { return agent == leader })
 	if err := leader.Stop(t.Context()); err != nil {
 		t.Log(err)
 	}

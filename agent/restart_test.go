@@ -116,14 +116,8 @@ func TestWipedServerIsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lost, kept *Agent
-	for _, agent := range c.servers {
-		if agent.raft.IsLeader() {
-			kept = agent
-		} else {
-			lost = agent
-		}
-	}
+	kept := leaderOf(t, c.servers)
+	lost := other(c.servers, kept)
 	settings := again(t, lost, t.TempDir(), nil)
 	stopAgent(t, lost)
 	if err := os.RemoveAll(lost.DataDir()); err != nil {

@@ -82,14 +82,8 @@ func TestSecretsOutliveCAAndLeader(t *testing.T) {
 		return true
 	})
 
-	var leader, follower *Agent
-	for _, agent := range c.servers {
-		if agent.raft.IsLeader() {
-			leader = agent
-		} else {
-			follower = agent
-		}
-	}
+	leader := leaderOf(t, c.servers)
+	follower := other(c.servers, leader)
 	ctx, cancel := context.WithTimeout(t.Context(), stopTimeout)
 	defer cancel()
 	if err := leader.Stop(ctx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"net/url"
@@ -126,6 +127,9 @@ func filesWith(t *testing.T, dir string, text []byte) (found []string) {
 			return nil // it went away meanwhile
 		}
 		data, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // so did this one
+		}
 		files++
 		if bytes.Contains(data, text) {
 			found = append(found, path)

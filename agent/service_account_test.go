@@ -312,7 +312,7 @@ func TestOpenStreamsOfServiceAccountsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expires := time.Now().Add(2 * time.Second)
+	expires := time.Now().Add(5 * time.Second)
 	hash := sha256.Sum256([]byte(secret))
 	if _, _, err := w.agent.server.Submit(t.Context(), structs.CommandTokenPut, "x", &structs.TokenPut{Token: structs.Token{
 		ID: "soon-over", Hash: hash[:], Role: "account", Project: "one", User: "service+one+ci", ExpiresAt: structs.At(expires),

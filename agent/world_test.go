@@ -186,7 +186,7 @@ func runJob(t testing.TB, client *api.Client, hcl string, state structs.JobState
 
 func awaitJob(t testing.TB, client *api.Client, id string, state structs.JobState) *api.JobDetail {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	index := uint64(0)
 	for {

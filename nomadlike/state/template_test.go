@@ -47,8 +47,12 @@ func TestTemplatesInTheState(t *testing.T) {
 	put(structs.Template{Project: "vision", Name: "ddp", HCL: "job 2"}, "")
 	put(structs.Template{Project: "speech", Name: "ddp"}, "")
 	for _, bad := range []structs.Template{
-		{Project: "vision", Name: "a b"}, {Project: "", Name: "ddp"}, {Project: "vision", User: "a/b", Name: "ddp"}, {Project: "vision", Name: "ddp", Description: "a\nb"},
-		{Project: "vision", Name: "ddp", HCL: "a\x00b"}, {Project: "vision", Name: "ddp", HCL: strings.Repeat("x", structs.TemplateSizeMax+1)},
+		{Project: "vision", Name: "a b"},
+		{Project: "", Name: "ddp"},
+		{Project: "vision", User: "a/b", Name: "ddp"},
+		{Project: "vision", Name: "ddp", Description: "a\nb"},
+		{Project: "vision", Name: "ddp", HCL: "a\x00b"},
+		{Project: "vision", Name: "ddp", HCL: strings.Repeat("x", structs.TemplateSizeMax+1)},
 	} {
 		put(bad, "state.template_malformed")
 	}

@@ -2,7 +2,7 @@
 // watch it run, read its logs, use a terminal, stop and clone it, read why
 // another one waits; in both languages, light and dark, with axe on every page.
 //
-//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|home|job|cards|maintenance|doors|away|views|rights|people|projects|secrets|services|through|told|vip|create|data|guides|measures]
+//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only PART]
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -300,37 +300,47 @@ async function measures(browser, agent, token) {
 if (options.shots) mkdirSync(options.shots, { recursive: true })
 const agent = await startAgent(options.binary)
 const browser = await chromium.launch({ executablePath: options.chromium, args: ['--no-sandbox'] })
-const wanted = (name) => !options.only || options.only === name
-let failed = false
-try {
-  const token = await agent.secret('admin', 'ada')
-  if (wanted('day')) {
+const parts = {
+  day: async (token) => {
     await day(browser, agent, token, 'zh', false)
     await day(browser, agent, token, 'en', true)
-  }
-  if (wanted('doors')) {
+  },
+  doors: async (token) => {
     await byLink(browser, agent)
     await brokenLoads(browser, agent, token)
     await attacks(browser, agent, token, patience)
+  },
+  away: async () => { for (const lang of ['en', 'zh']) await away(browser, options.binary, lang, inspect) },
+  views: () => views(browser, options.binary, inspect),
+  cards: (token) => cardsOfAnySize(browser, agent, token, inspect),
+  maintenance: (token) => maintenance(browser, agent, token, inspect),
+  home: () => home(browser, options.binary, inspect),
+  job: () => job(browser, options.binary, inspect),
+  rights: () => rights(browser, options.binary, inspect),
+  people: () => people(browser, options.binary, inspect),
+  projects: () => projects(browser, options.binary, inspect),
+  secrets: () => secrets(browser, options.binary, inspect),
+  through: () => through(browser, options.binary, inspect),
+  services: () => services(browser, options.binary, inspect),
+  told: () => told(browser, options.binary, inspect),
+  vip: () => vip(browser, options.binary, inspect),
+  create: () => create(browser, options.binary, inspect),
+  data: () => data(browser, options.binary, inspect),
+  guides: () => guides(browser, options.binary, inspect),
+  measures: (token) => measures(browser, agent, token),
+}
+let failed = false
+try {
+  if (options.only && !parts[options.only]) throw new Error(`--only ${options.only}: the parts are ${Object.keys(parts).join(', ')}`)
+  const token = await agent.secret('admin', 'ada')
+  for (const name of options.only ? [options.only] : Object.keys(parts)) {
+    const begun = performance.now()
+    try {
+      await parts[name](token)
+    } finally {
+      console.log(`part ${name}: ${((performance.now() - begun) / 1000).toFixed(0)} s`)
+    }
   }
-  if (wanted('away')) for (const lang of ['en', 'zh']) await away(browser, options.binary, lang, inspect)
-  if (wanted('views')) await views(browser, options.binary, inspect)
-  if (wanted('cards')) await cardsOfAnySize(browser, agent, token, inspect)
-  if (wanted('maintenance')) await maintenance(browser, agent, token, inspect)
-  if (wanted('home')) await home(browser, options.binary, inspect)
-  if (wanted('job')) await job(browser, options.binary, inspect)
-  if (wanted('rights')) await rights(browser, options.binary, inspect)
-  if (wanted('people')) await people(browser, options.binary, inspect)
-  if (wanted('projects')) await projects(browser, options.binary, inspect)
-  if (wanted('secrets')) await secrets(browser, options.binary, inspect)
-  if (wanted('through')) await through(browser, options.binary, inspect)
-  if (wanted('services')) await services(browser, options.binary, inspect)
-  if (wanted('told')) await told(browser, options.binary, inspect)
-  if (wanted('vip')) await vip(browser, options.binary, inspect)
-  if (wanted('create')) await create(browser, options.binary, inspect)
-  if (wanted('data')) await data(browser, options.binary, inspect)
-  if (wanted('guides')) await guides(browser, options.binary, inspect)
-  if (wanted('measures')) await measures(browser, agent, token)
   assert.ok(!agent.log().includes(token), 'the log holds no token')
   if (failures.length) throw new Error('axe:\n' + failures.join('\n'))
   console.log('page test passed')
