@@ -323,7 +323,7 @@ func (env *Env) printRank(r *api.RankPlan, launch bool) {
 
 func jobInit(set *flag.FlagSet) func(*Env, []string) error {
 	kind := set.String("kind", "hello", "cli.flag.kind")
-	template := set.String("template", "", "cli.flag.template")
+	template := set.String("template", "", "cli.flag.init_template")
 	connection := declareConnection(set)
 	force := set.Bool("force", false, "cli.flag.force")
 	return func(env *Env, args []string) error {

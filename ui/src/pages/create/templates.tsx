@@ -48,7 +48,7 @@ export function SaveDialog({ text, name: first, known, project, close, done }: {
         <Field entry="template" label={t('create.template_name')} value={name} change={(next) => setName(next.trim())} wrong={wrong} placeholder="ddp-16" autoComplete="off" spellCheck={false} />
         {wrong && <p role="alert" className="tone-bad">{t('create.template_name_wrong')}</p>}
         <Radios<'project' | 'mine'> entry="template.mine" label={t('create.template_for')} value={scope} change={setScope} options={[{ value: 'project', label: t('create.template_for_project', { project }) }, { value: 'mine', label: t('create.template_for_me') }]} />
-        <Field label={t('create.description')} width="100%" value={description} change={setSaid} maxLength={500} />
+        <Field entry="template" label={t('create.description')} width="100%" value={description} change={setSaid} maxLength={500} />
         {there && (closed ? <Note tone="error" title={t('create.template_not_yours', { name, by: there.created_by })} /> : <Note tone="warning" title={t('create.template_replaces', { name, by: there.updated_by, time: dateTime(there.updated_at) })} />)}
         <p className="quiet">{t(own ? 'create.template_about_mine' : 'create.template_about')}</p>
         {error !== undefined && (
