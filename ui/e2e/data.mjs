@@ -73,7 +73,7 @@ async function member(browser, agent, token, lang, inspect) {
   await shots(page, `data-${lang}`, inspect)
   // Kinds, marks and words.
   await page.getByRole('button', { name: w.models }).click()
-  assert.equal(await page.locator('.rows .grid-row').count(), 1)
+  await page.waitForFunction(() => document.querySelectorAll('.rows .grid-row').length === 1)
   await page.getByRole('button', { name: w.models }).click()
   await page.getByRole('button', { name: w.mark('cifar10') }).click()
   await page.getByRole('button', { name: w.mark('cifar10'), pressed: true }).waitFor()
