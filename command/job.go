@@ -1,8 +1,10 @@
 package command
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -406,10 +408,14 @@ func jobFmt(set *flag.FlagSet) func(*Env, []string) error {
 }
 
 // replaceFile writes beside the file first, so that a full disk leaves the
-// old one whole.
+// old one whole, and keeps its mode. A new one has 0600.
 func replaceFile(path string, data []byte) error {
+	mode := fs.FileMode(0o600)
 	info, err := os.Stat(path)
-	if err != nil {
+	switch {
+	case err == nil:
+		mode = info.Mode()
+	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("replace %s: %w", path, err)
 	}
 	temporary, err := os.CreateTemp(filepath.Dir(path), ".fmt-*")
@@ -418,7 +424,7 @@ func replaceFile(path string, data []byte) error {
 	}
 	defer os.Remove(temporary.Name())
 	if _, err = temporary.Write(data); err == nil {
-		err = temporary.Chmod(info.Mode())
+		err = temporary.Chmod(mode)
 	}
 	if closing := temporary.Close(); err == nil {
 		err = closing

@@ -17,6 +17,7 @@ import (
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
 )
 
 // exec connects a websocket with a command inside a task.
@@ -116,7 +117,7 @@ func (h *allocationHandlers) execUntilEnd(ctx context.Context, cancel func(), pu
 // for the names of this allocation, whatever the caller sent.
 func (h *allocationHandlers) hostOf(alloc *structs.Allocation, start *structs.ExecStart) (err error) {
 	node := h.store.Snapshot().Node(alloc.NodeID)
-	if node == nil || node.Speaks() < structs.SSHProtocol {
+	if node == nil || node.Speaks() < wire.ProtocolSSH {
 		return structs.NewError(structs.CodeUnavailable, "ssh.node_old", "node", alloc.NodeName)
 	}
 	start.Env, start.TTY, start.Size = nil, false, nil

@@ -9,9 +9,6 @@ import (
 // SSHDomain ends the names by which ssh knows tasks.
 const SSHDomain = ".nomadlike"
 
-// SSHProtocol is the first version of wire.ProtocolVersion whose agents speak ssh.
-const SSHProtocol = 49
-
 // SSHTarget is what a host name of ssh says: train7.nomadlike is rank 0 of the job,
 // rank2.train7.nomadlike another rank, and sub1 and attempt3 stand before the job
 // likewise.
