@@ -18,12 +18,14 @@ import (
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
-	"nomadlike/plugins/exec/supervisor"
 )
 
 // processEnv names the settings, as JSON, of an agent that the test program
 // becomes; see TestMain.
 const processEnv = "NOMADLIKE_TEST_AGENT"
+
+// superviseEnv names what starts supervisors of such an agent, see supervise.
+const superviseEnv = "NOMADLIKE_TEST_SUPERVISOR"
 
 // processSettings are what an agent in a process of its own is told.
 type processSettings struct {
@@ -66,7 +68,7 @@ func runProcess(settings string) int {
 	if err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
-		err = Run(ctx, config, Options{Out: os.Stdout, Supervisor: []string{"/proc/self/exe", supervisor.Argument}})
+		err = Run(ctx, config, Options{Out: os.Stdout, Supervisor: strings.Split(os.Getenv(superviseEnv), " ")})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -88,7 +90,7 @@ func startProcess(t *testing.T, told processSettings) *process {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), processEnv+"="+string(settings))
+	cmd.Env = append(os.Environ(), processEnv+"="+string(settings), superviseEnv+"="+strings.Join(supervise, " "))
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

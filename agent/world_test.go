@@ -19,6 +19,7 @@ import (
 	"nomadlike/internal/orphans"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/exec"
 	"nomadlike/plugins/exec/supervisor"
 )
 
@@ -35,11 +36,25 @@ func TestMain(m *testing.M) {
 	if settings := os.Getenv(processEnv); settings != "" {
 		os.Exit(runProcess(settings))
 	}
+	dir, err := os.MkdirTemp("", "nomadlike-agent-test")
+	if err == nil {
+		supervise, err = exec.InstallSupervisor(dir)
+	}
+	if err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		orphans.EndProgram(supervise[0])
 		orphans.End(supervisor.Argument)
+		_ = os.RemoveAll(dir) // a leftover below /tmp harms nobody
 		os.Exit(code)
 	}))
 }
+
+// supervise starts a supervisor: the small program that users have, which is up
+// forty times sooner than this one with the race detector. The tests of the exec
+// driver run it with the detector.
+var supervise []string
 
 // testOptions log to the test, and find the configuration directory in a
 // temporary one.
@@ -48,7 +63,7 @@ func testOptions(t testing.TB) Options {
 	return Options{
 		Log:        slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelInfo})),
 		Getenv:     func(name string) string { return map[string]string{"NOMADLIKE_CONFIG_DIR": dir}[name] },
-		Supervisor: []string{"/proc/self/exe", supervisor.Argument},
+		Supervisor: supervise,
 		foundLook:  time.Millisecond, // the tests of founding take longer
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/client/data/remote"
 	"nomadlike/nomadlike/structs"
-	"nomadlike/plugins/exec/supervisor"
 )
 
 // gate lets a web server give half of a large answer at once, then a byte for
@@ -114,7 +113,7 @@ func TestHowFarACopyIsIsSeen(t *testing.T) {
 	}
 	running, err := agent.Start(t.Context(), config, agent.Options{
 		Log: slog.New(slog.DiscardHandler), Getenv: getenv, Version: "test",
-		Supervisor: []string{"/proc/self/exe", supervisor.Argument},
+		Supervisor: supervise,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -28,6 +28,7 @@ import (
 	"nomadlike/internal/messages"
 	"nomadlike/internal/orphans"
 	"nomadlike/nomadlike/api"
+	execdriver "nomadlike/plugins/exec"
 	"nomadlike/plugins/exec/supervisor"
 )
 
@@ -49,12 +50,26 @@ func TestMain(m *testing.M) {
 type tidy struct{ *testing.M }
 
 func (m tidy) Run() int {
+	dir, err := os.MkdirTemp("", "nomadlike-command-test")
+	if err == nil {
+		supervise, err = execdriver.InstallSupervisor(dir)
+	}
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
 	code := m.M.Run()
+	orphans.EndProgram(supervise[0])
 	if program, err := exec.LookPath("nomadlike"); err == nil { // a link to this program, for the scripts
 		orphans.End(supervisor.Argument, program)
 	}
 	return code
 }
+
+// supervise starts a supervisor: the small program that users have, which is up
+// forty times sooner than this one with the race detector. The tests of the exec
+// driver run it with the detector.
+var supervise []string
 
 // scriptPatience bounds what a script waits for.
 const scriptPatience = 20 * time.Second
@@ -225,7 +240,7 @@ func startAgent(ts *testscript.TestScript, config config.Config) *agent.Agent {
 	defer cancel()
 	running, err := agent.Start(ctx, config, agent.Options{
 		Log: slog.New(slog.DiscardHandler), Getenv: ts.Getenv, Version: "test",
-		Supervisor: []string{"/proc/self/exe", supervisor.Argument},
+		Supervisor: supervise,
 	})
 	ts.Check(err)
 	ts.Defer(func() {

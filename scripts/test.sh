@@ -58,6 +58,9 @@ run make fmt vet lint generated
 # goroutine and share nothing, or are programs of tests. What it runs is not run
 # without it, but for the tests that -short leaves out. Those of a room that wait for
 # agents, engines and processes use little of the processor: several run at once.
+# A program with the detector sleeps for a second at its end, in case another
+# goroutine still makes a race; tests that wait for their goroutines, and start
+# thousands of programs, do without.
 pure='^nomadlike/(nomadlike/(structs|predict|scheduler|forecast|launch|sim)|jobspec|internal/(archtest|messages)|scripts|ui|website)(/|$)'
 racing=() plain=()
 $fast || mapfile -t racing < <(go list ./... | grep -vE "$pure")
@@ -69,7 +72,7 @@ run go -C scripts/release test ./... # a module of its own
 
 if ! $fast; then
   step "tests with the race detector"
-  run env CGO_ENABLED=1 go test -race -short -timeout 30m -p 4 "${racing[@]}"
+  run env CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -short -timeout 30m -p 4 "${racing[@]}"
   step "tests that -short leaves out"
   { read -r pattern && read -r -a packages; } < <(go run ./scripts/longtests "${racing[@]#nomadlike/}")
   run go test -timeout 20m -p 4 -run "$pattern" "${packages[@]}"

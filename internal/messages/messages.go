@@ -3,8 +3,8 @@
 // named by stable ids; servers send ids with parameters, and whoever shows
 // them renders Chinese or English.
 //
-// Flow: one flat JSON file per language and area under en/ and zh/, embedded;
-// parsed at first use. A template names its parameters in braces: {name}.
+// Flow: one flat JSON file per language and area under en/ and zh/, embedded, one
+// text a line; a language is indexed at first use. A template names its parameters in braces: {name}.
 //
 // A word that goes with a number is chosen by it: {count|job|jobs} is "job" when
 // the parameter count is 1, and "jobs" otherwise.
@@ -40,53 +40,95 @@ const (
 //go:embed en/*.json zh/*.json
 var files embed.FS
 
-var catalogue = sync.OnceValue(func() map[Language]map[string]string {
-	all := make(map[Language]map[string]string)
-	for _, language := range []Language{English, Chinese} {
-		texts, err := load(language)
-		if err != nil {
-			panic(err.Error()) // embedded files are part of the build; the tests parse them all
-		}
-		all[language] = texts
-	}
-	return all
-})
+// texts are those of one language, by id, each as it stands in its file: quoted. A
+// command needs a dozen of some thousands, so they are unquoted when they are read.
+type texts map[string]string
 
-// load reads every area of one language; an id may stand in one area only.
-func load(language Language) (map[string]string, error) {
+// english and chinese are indexed at first use: a command needs one of them.
+var (
+	english = sync.OnceValue(func() texts { return mustIndex(English) })
+	chinese = sync.OnceValue(func() texts { return mustIndex(Chinese) })
+)
+
+// in returns the texts of a language, none for one that is not known.
+func in(language Language) texts {
+	switch language {
+	case English:
+		return english()
+	case Chinese:
+		return chinese()
+	default:
+		return nil
+	}
+}
+
+func mustIndex(language Language) texts {
+	index, err := index(language)
+	if err != nil {
+		panic(err.Error()) // embedded files are part of the build; the tests index them all
+	}
+	return index
+}
+
+// index finds every text of one language; an id may stand in one area only. A file
+// holds one text a line, so finding them is cheaper than parsing JSON: most of what
+// a short command used to do. A test holds both to the same answer.
+func index(language Language) (texts, error) {
 	entries, err := files.ReadDir(string(language))
 	if err != nil {
 		return nil, fmt.Errorf("read catalogue %s: %w", language, err)
 	}
-	texts := make(map[string]string)
+	found := make(texts, textsExpected)
 	for _, entry := range entries {
 		name := path.Join(string(language), entry.Name())
 		data, err := files.ReadFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("read catalogue: %w", err)
 		}
-		var area map[string]string
-		if err := json.Unmarshal(data, &area); err != nil {
-			return nil, fmt.Errorf("parse catalogue %s: %w", name, err)
-		}
-		for id, text := range area {
-			if _, taken := texts[id]; taken {
-				return nil, fmt.Errorf("parse catalogue %s: id %s stands in another area too", name, id)
+		for rest, line := string(data), ""; rest != ""; {
+			line, rest, _ = strings.Cut(rest, "\n")
+			if line == "{" || line == "}" || line == "" {
+				continue
 			}
-			texts[id] = text
+			id, text, ok := strings.Cut(line, `": "`)
+			id, opened := strings.CutPrefix(id, `  "`)
+			text, closed := strings.CutSuffix(strings.TrimSuffix(text, ","), `"`)
+			if !ok || !opened || !closed {
+				return nil, fmt.Errorf("index catalogue %s: %q is not one text on a line of its own", name, line)
+			}
+			if _, taken := found[id]; taken {
+				return nil, fmt.Errorf("index catalogue %s: id %s stands in another area too", name, id)
+			}
+			found[id] = text
 		}
 	}
-	return texts, nil
+	return found, nil
+}
+
+// textsExpected is room for the texts of a language, so that the index is laid out once.
+const textsExpected = 6144
+
+// text returns the text of id, and whether there is one.
+func (t texts) text(id string) (string, bool) {
+	quoted, ok := t[id]
+	if !ok || strings.IndexByte(quoted, '\\') < 0 {
+		return quoted, ok
+	}
+	var text string
+	if err := json.Unmarshal([]byte(`"`+quoted+`"`), &text); err != nil {
+		return quoted, true // a defect of the file, which the tests find
+	}
+	return text, true
 }
 
 // Has reports whether the catalogue knows id in language.
 func Has(language Language, id string) bool {
-	_, ok := catalogue()[language][id]
+	_, ok := in(language)[id]
 	return ok
 }
 
 // IDs lists the ids of all messages, sorted. Callers own the slice.
-func IDs() []string { return slices.Sorted(maps.Keys(catalogue()[English])) }
+func IDs() []string { return slices.Sorted(maps.Keys(english())) }
 
 // Text renders the message id in language with params. An unknown id falls
 // back to English, then to the id with its parameters: a reader always sees
@@ -94,9 +136,9 @@ func IDs() []string { return slices.Sorted(maps.Keys(catalogue()[English])) }
 // Chinese under its name with _zh, which Chinese texts take. Any goroutine may
 // call it.
 func Text(language Language, id string, params map[string]string) string {
-	text, ok := catalogue()[language][id]
+	text, ok := in(language).text(id)
 	if !ok {
-		text, ok = catalogue()[English][id]
+		text, ok = english().text(id)
 	}
 	if !ok {
 		return unknown(id, params)
@@ -118,7 +160,7 @@ func told(language Language, params map[string]string) map[string]string {
 	var own map[string]string
 	for name, id := range params {
 		plain, ok := strings.CutSuffix(name, inner)
-		if _, known := catalogue()[English][id]; !ok || !known {
+		if !ok || !Has(English, id) {
 			continue
 		}
 		if _, ok := params[plain]; !ok {
@@ -234,13 +276,13 @@ const asWords = ":words"
 
 // words puts the words of a list into a language.
 func words(language Language, list string) string {
-	texts := catalogue()[language]
+	texts := in(language)
 	items := strings.Split(list, ", ")
 	for i, item := range items {
 		parts := strings.Split(item, " | ")
 		for n, part := range parts {
 			name, rest, more := strings.Cut(part, " ")
-			if word, ok := texts["word."+name]; ok {
+			if word, ok := texts.text("word." + name); ok {
 				name = word
 			}
 			if more {
@@ -250,7 +292,8 @@ func words(language Language, list string) string {
 		}
 		items[i] = strings.Join(parts, " | ")
 	}
-	return strings.Join(items, texts["word.and"])
+	and, _ := texts.text("word.and")
+	return strings.Join(items, and)
 }
 
 // valueOf is what stands in the place of a pair of braces: a parameter, the word
@@ -258,7 +301,7 @@ func words(language Language, list string) string {
 func valueOf(language Language, name string, params map[string]string) (string, bool) {
 	if plain, ok := strings.CutSuffix(name, asWord); ok {
 		value, known := params[plain]
-		if word, ok := catalogue()[language]["word."+value]; ok {
+		if word, ok := in(language).text("word." + value); ok {
 			value = word
 		}
 		return value, known

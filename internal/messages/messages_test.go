@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
@@ -11,15 +12,50 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// load is the slow twin of index: it parses every area of one language.
+func load(t *testing.T, language Language) map[string]string {
+	t.Helper()
+	entries, err := files.ReadDir(string(language))
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := make(map[string]string)
+	for _, entry := range entries {
+		data, err := files.ReadFile(string(language) + "/" + entry.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var area map[string]string
+		if err := json.Unmarshal(data, &area); err != nil {
+			t.Fatalf("%s: %v", entry.Name(), err)
+		}
+		maps.Copy(texts, area)
+	}
+	return texts
+}
+
+// TestIndex: each text is what its file says.
+func TestIndex(t *testing.T) {
+	for _, language := range []Language{English, Chinese} {
+		found, err := index(language)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(map[string]string)
+		for id := range found {
+			got[id], _ = found.text(id)
+		}
+		if diff := cmp.Diff(load(t, language), got); diff != "" {
+			t.Errorf("%s (-file +index):\n%s", language, diff)
+		}
+		if len(found) > textsExpected {
+			t.Errorf("%s has %d texts: raise textsExpected", language, len(found))
+		}
+	}
+}
+
 func TestLanguagesHoldTheSameMessages(t *testing.T) {
-	english, err := load(English)
-	if err != nil {
-		t.Fatal(err)
-	}
-	chinese, err := load(Chinese)
-	if err != nil {
-		t.Fatal(err)
-	}
+	english, chinese := load(t, English), load(t, Chinese)
 	parameter := regexp.MustCompile(`\{[a-z_]+(?::words?)?\}`)
 	names := func(text string) string {
 		found := parameter.FindAllString(text, -1)
@@ -102,7 +138,7 @@ func TestNumbersAgree(t *testing.T) {
 	bounds := map[string]bool{"max": true, "least": true, "most": true, "best": true} // constants, never 1
 	for _, language := range []Language{English, Chinese} {
 		plural := map[string]bool{}
-		for _, text := range catalogue()[language] {
+		for _, text := range load(t, language) {
 			for _, found := range place.FindAllStringSubmatch(text, -1) {
 				if found[3] != "" && strings.HasSuffix(found[3], "s") {
 					plural[found[3]] = true
@@ -113,7 +149,7 @@ func TestNumbersAgree(t *testing.T) {
 			t.Errorf("only %d counted words were found", len(plural))
 		}
 		counted := regexp.MustCompile(`\{([a-z0-9_]+)\} (?:more |further |ended )?([a-z-]+)\b`)
-		for id, text := range catalogue()[language] {
+		for id, text := range load(t, language) {
 			for _, found := range counted.FindAllStringSubmatch(text, -1) {
 				if plural[found[2]] && !bounds[found[1]] {
 					t.Errorf("%s (%s): %q does not agree with 1: write {%s|…|%s}", id, language, found[0], found[1], found[2])

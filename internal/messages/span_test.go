@@ -9,11 +9,7 @@ import (
 // them.
 func TestNoRawSpans(t *testing.T) {
 	for _, language := range []Language{English, Chinese} {
-		texts, err := load(language)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for id, text := range texts {
+		for id, text := range load(t, language) {
 			params := map[string]string{}
 			for _, part := range strings.Split(text, "{")[1:] {
 				name, _, _ := strings.Cut(part, "}")

@@ -38,6 +38,17 @@ func End(argument string, programs ...string) {
 	}
 }
 
+// EndProgram kills every process that runs the file of this path, and all that it
+// started. The file may be gone.
+func EndProgram(path string) {
+	table := processes()
+	for _, p := range table {
+		if strings.TrimSuffix(p.exe, " (deleted)") == path && p.pid != os.Getpid() {
+			endTree(table, p.pid)
+		}
+	}
+}
+
 // endTree kills a process before its children, so that it starts no more.
 func endTree(table []process, pid int) {
 	_ = syscall.Kill(pid, syscall.SIGKILL)

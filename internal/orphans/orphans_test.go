@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,6 +27,37 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
+}
+
+// A process of the program ends, also when its file is gone; others stay.
+func TestEndProgram(t *testing.T) {
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	contents, err := os.ReadFile(sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "sleep")
+	if err := os.WriteFile(program, contents, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	own := exec.Command(program, "1000")
+	if err := own.Start(); err != nil {
+		t.Fatal(err)
+	}
+	EndProgram(program + "2")
+	if err := syscall.Kill(own.Process.Pid, 0); err != nil {
+		t.Errorf("a process of another program: %v", err)
+	}
+	if err := os.Remove(program); err != nil {
+		t.Fatal(err)
+	}
+	EndProgram(program)
+	if state, err := own.Process.Wait(); err != nil || state.Success() {
+		t.Errorf("the process ended by %v %v", state, err)
+	}
 }
 
 // A process with the argument ends with its child; others of the program stay.

@@ -30,10 +30,18 @@ const trimAfter = 2 * time.Second
 
 // Environ is the environment that a supervisor is started with: how the Go
 // runtime behaves in a process that idles for days. Setting it from inside
-// would cost start time, and so would looking for processor quotas.
+// would cost start time, and so would looking for processor quotas. A build with
+// the race detector, which tests run, hands on how that behaves.
 func Environ() []string {
-	return []string{"GOMAXPROCS=1", "GOGC=20", "GOMEMLIMIT=64MiB", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
+	env := []string{"GOMAXPROCS=1", "GOGC=20", "GOMEMLIMIT=64MiB", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
+	if race := os.Getenv(raceEnv); race != "" {
+		env = append(env, raceEnv+"="+race)
+	}
+	return env
 }
+
+// raceEnv configures Go's race detector, and means nothing to other builds.
+const raceEnv = "GORACE"
 
 // Main runs a supervisor for the tasks that it is told on descriptor 3, one
 // after the other, and returns the process's exit code when that connection
