@@ -16,44 +16,32 @@ import (
 	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/internal/messages"
-	"nomadlike/internal/orphans"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
-	"nomadlike/plugins/exec"
-	"nomadlike/plugins/exec/supervisor"
+	"nomadlike/plugins/exec/supervisor/supervisortest"
 )
 
-// TestMain lets the test program stand in for the main program, which runs
-// itself as the supervisor of its tasks, and as an agent in a process of its
-// own.
+// TestMain lets the test program stand in for the main program, as an agent in a
+// process of its own.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == supervisor.Argument {
-		os.Exit(supervisor.Main(os.Args[2:]))
-	}
 	if len(os.Args) > 3 && os.Args[1] == trainArgument {
 		os.Exit(trainOneRank(os.Args[2], os.Args[3]))
 	}
 	if settings := os.Getenv(processEnv); settings != "" {
 		os.Exit(runProcess(settings))
 	}
-	dir, err := os.MkdirTemp("", "nomadlike-agent-test")
-	if err == nil {
-		supervise, err = exec.InstallSupervisor(dir)
-	}
+	program, err := supervisortest.Build()
 	if err != nil {
 		panic(err)
 	}
+	supervise = program.Command()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		orphans.EndProgram(supervise[0])
-		orphans.End(supervisor.Argument)
-		_ = os.RemoveAll(dir) // a leftover below /tmp harms nobody
+		program.Remove()
 		os.Exit(code)
 	}))
 }
 
-// supervise starts a supervisor: the small program that users have, which is up
-// forty times sooner than this one with the race detector. The tests of the exec
-// driver run it with the detector.
+// supervise starts a supervisor, which is the program that users have.
 var supervise []string
 
 // testOptions log to the test, and find the configuration directory in a

@@ -28,8 +28,8 @@ import (
 	"nomadlike/internal/messages"
 	"nomadlike/internal/orphans"
 	"nomadlike/nomadlike/api"
-	execdriver "nomadlike/plugins/exec"
 	"nomadlike/plugins/exec/supervisor"
+	"nomadlike/plugins/exec/supervisor/supervisortest"
 )
 
 // TestMain lets the test program stand in for the binary: as the command
@@ -50,25 +50,20 @@ func TestMain(m *testing.M) {
 type tidy struct{ *testing.M }
 
 func (m tidy) Run() int {
-	dir, err := os.MkdirTemp("", "nomadlike-command-test")
-	if err == nil {
-		supervise, err = execdriver.InstallSupervisor(dir)
-	}
+	built, err := supervisortest.Build()
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(dir)
+	defer built.Remove()
+	supervise = built.Command()
 	code := m.M.Run()
-	orphans.EndProgram(supervise[0])
 	if program, err := exec.LookPath("nomadlike"); err == nil { // a link to this program, for the scripts
 		orphans.End(supervisor.Argument, program)
 	}
 	return code
 }
 
-// supervise starts a supervisor: the small program that users have, which is up
-// forty times sooner than this one with the race detector. The tests of the exec
-// driver run it with the detector.
+// supervise starts a supervisor, which is the program that users have.
 var supervise []string
 
 // scriptPatience bounds what a script waits for.

@@ -35,7 +35,7 @@ func Trees() []Tree {
 				"rdma", "", "devicetest", "leftover", "deviceplugin", "runtime", "card",
 			},
 		},
-		{Path: "plugins/exec", Rooms: []string{"supervisor", "supervisor/cmd/task-supervisor", ""}},
+		{Path: "plugins/exec", Rooms: []string{"supervisor", "supervisor/cmd/task-supervisor", "supervisor/supervisortest", ""}},
 		{Path: "plugins/docker", Rooms: []string{"registrytest", "taskinit", "taskinit/cmd/task-init", ""}},
 		{Path: "plugins/nvidia", Rooms: []string{"nvmltest", "", "nvml"}},
 		{Path: "plugins/amd", Rooms: []string{"", "amdsmi"}},

@@ -23,12 +23,12 @@ import (
 
 // variants are the ways of running a supervisor and a task.
 func variants(b *testing.B) map[string]func(*exec.Config) {
-	small := smallSupervisor(b)
+	small := builtSupervisor(b)
 	return map[string]func(*exec.Config){
-		"small":   func(c *exec.Config) { c.Supervisor = []string{small} },
+		"small":   func(c *exec.Config) { c.Supervisor = small },
 		"self":    func(c *exec.Config) { c.Supervisor = []string{"/proc/self/exe", supervisor.Argument} },
-		"raw":     func(c *exec.Config) { c.Supervisor, c.Isolation = []string{small}, exec.IsolationRaw },
-		"private": func(c *exec.Config) { c.Supervisor, c.View = []string{small}, exec.ViewPrivate },
+		"raw":     func(c *exec.Config) { c.Supervisor, c.Isolation = small, exec.IsolationRaw },
+		"private": func(c *exec.Config) { c.Supervisor, c.View = small, exec.ViewPrivate },
 	}
 }
 

@@ -2,7 +2,6 @@ package exec_test
 
 import (
 	"os"
-	osexec "os/exec"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -14,24 +13,24 @@ import (
 	"nomadlike/plugins/driver/drivertest"
 	"nomadlike/plugins/driver/tasklog"
 	"nomadlike/plugins/exec"
+	"nomadlike/plugins/exec/supervisor/supervisortest"
 )
 
-// smallSupervisor builds the program that releases embed.
-func smallSupervisor(t testing.TB) string {
+// builtSupervisor is the program that releases embed.
+func builtSupervisor(t testing.TB) []string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "task-supervisor")
-	build := osexec.Command("go", "build", "-ldflags", "-s -w", "-trimpath", "-o", path, "nomadlike/plugins/exec/supervisor/cmd/task-supervisor")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build supervisor: %v\n%s", err, out)
+	program, err := supervisortest.Build()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return path
+	t.Cleanup(program.Remove)
+	return program.Command()
 }
 
 func TestContractWithSmallSupervisor(t *testing.T) {
-	path := smallSupervisor(t)
+	small := builtSupervisor(t)
 	drivertest.Run(t, func(t *testing.T) driver.Driver {
-		return open(t, func(c *exec.Config) { c.Supervisor = []string{path} })
+		return open(t, func(c *exec.Config) { c.Supervisor = small })
 	})
 }
 
