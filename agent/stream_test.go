@@ -55,7 +55,7 @@ func TestEventsTellTheLifeOfAJob(t *testing.T) {
 }
 
 // Whoever may no longer do it sees what they have open end within a second: events,
-// followed logs, a terminal and a blocking query.
+// followed logs, a terminal, ssh and a blocking query.
 func TestWhatIsOpenEndsWithTheRightToIt(t *testing.T) {
 	t.Run("token revoked", func(t *testing.T) {
 		agent, admin := devAgent(t)
@@ -124,7 +124,12 @@ func closesWhatIsOpen(t *testing.T, agent *Agent, admin *api.Client, made *api.N
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan string, 4)
+	overSSH := sshCommand(t, ann, alloc.ID, "sleep 600")
+	ended := make(chan string, 5)
+	go func() {
+		_ = overSSH() // ssh tells its user no more than that the connection ended
+		ended <- "ssh"
+	}()
 	go func() {
 		_, err := events.Next()
 		ended <- "events " + string(structs.CodeOf(err))
@@ -144,8 +149,8 @@ func closesWhatIsOpen(t *testing.T, agent *Agent, admin *api.Client, made *api.N
 	eventually.Within(t, time.Minute, "see the command run", func() bool {
 		return shell.SendStdin(t.Context(), []byte("x")) == nil
 	})
-	eventually.Within(t, time.Minute, "see all four open", func() bool {
-		return agent.http.Handler.(*front.Front).Streams(made.Token.ID) == 4
+	eventually.Within(t, time.Minute, "see all five open", func() bool {
+		return agent.http.Handler.(*front.Front).Streams(made.Token.ID) == 5
 	})
 	if err := end(); err != nil {
 		t.Fatal(err)
@@ -153,7 +158,7 @@ func closesWhatIsOpen(t *testing.T, agent *Agent, admin *api.Client, made *api.N
 	limit := time.NewTimer(time.Second)
 	defer limit.Stop()
 	got := map[string]bool{}
-	for len(got) < 4 {
+	for len(got) < 5 {
 		select {
 		case one := <-ended:
 			if strings.HasPrefix(one, "exec") { // cat may have echoed first
@@ -171,6 +176,9 @@ func closesWhatIsOpen(t *testing.T, agent *Agent, admin *api.Client, made *api.N
 	}
 	if _, err := ann.Exec(t.Context(), alloc.ID, structs.ExecStart{Command: []string{"cat"}}); err == nil {
 		t.Error("a terminal opens afterwards")
+	}
+	if _, err := ann.Exec(t.Context(), alloc.ID, structs.ExecStart{SSH: new(structs.SSHHost)}); err == nil {
+		t.Error("ssh opens afterwards")
 	}
 	if _, err := admin.StopJob(t.Context(), job.Job.ID, api.JobStopRequest{}); err != nil {
 		t.Error(err)
