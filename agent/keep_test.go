@@ -3,7 +3,9 @@ package agent
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -101,5 +103,73 @@ func TestOutputsBecomeVersions(t *testing.T) {
 	}
 	if detail, err := client.DataObject(t.Context(), model); err != nil || len(detail.Object.Versions) != 1 {
 		t.Errorf("a failed job and an empty output made versions: %+v, %v", detail, err)
+	}
+	outputsAre(t, client, "train", []api.JobOutput{{State: api.OutputKept, Path: "run1", Kind: "model", Name: "resnet", Version: 1}})
+	outputsAre(t, client, "fails", []api.JobOutput{{State: api.OutputUnkept, Path: "run3", Kind: "model", Name: "resnet"}})
+	outputsAre(t, client, "empty", []api.JobOutput{{State: api.OutputRefused, Path: "run4", Kind: "model", Name: "resnet", Cause: &structs.Reason{ID: "objects.take_empty"}}})
+	shown, err := client.DataWithOutputs(t.Context(), model)
+	if err != nil || len(shown.Outputs) != 2 || shown.Outputs[0].Name != "empty" || shown.Outputs[1].Output.State != api.OutputUnkept {
+		t.Errorf("jobs that made no version: %+v, %v", shown, err)
+	}
+	runJob(t, client, `job "saves" {
+  output "run5" {
+    keep "model" {
+      name = "steps"
+      when = "checkpoint"
+    }
+  }
+  task {
+    command = <<-EOT
+    sh -c '
+      save() {
+        mkdir /workspace/outputs/$1
+        echo $1 > /workspace/outputs/$1/weights
+        printf "/workspace/outputs/%s\nstep %s\n" $1 $2 > $NOMADLIKE_CHECKPOINT_INBOX/$2
+        while [ -e $NOMADLIKE_CHECKPOINT_INBOX/$2 ]; do sleep 0.05; done
+      }
+      save one 1
+      save two 2
+      touch /workspace/outputs/not-kept
+      printf "/tmp/elsewhere\nstep 3\n" > $NOMADLIKE_CHECKPOINT_INBOX/3
+      while [ -e $NOMADLIKE_CHECKPOINT_INBOX/3 ]; do sleep 0.05; done
+      exit 4'
+  EOT
+  }
+}
+`, structs.JobFailed)
+	for step, name := range map[int]string{1: "one", 2: "two"} {
+		v := version(api.DataName{Kind: structs.StorageModel, Name: "steps"}, step)
+		if text, err := os.ReadFile(filepath.Join(shelf, "model/steps", strconv.Itoa(step), "weights")); err != nil || string(text) != name+"\n" || v.Files != 1 || v.Origin.Step != int64(step) {
+			t.Errorf("checkpoint %s: %q, %v, %+v, %+v", name, text, err, v, v.Origin)
+		}
+		if text, err := os.ReadFile(filepath.Join(shelf, "output/run5", name, "weights")); err != nil || string(text) != name+"\n" {
+			t.Errorf("the checkpoint stays: %q, %v", text, err)
+		}
+	}
+	outputsAre(t, client, "saves", []api.JobOutput{
+		{State: api.OutputKept, Step: 1, Path: "run5/one", Kind: "model", Name: "steps", Version: 1},
+		{State: api.OutputKept, Step: 2, Path: "run5/two", Kind: "model", Name: "steps", Version: 2},
+		{State: api.OutputRefused, Step: 3, Kind: "model", Name: "steps", Cause: &structs.Reason{ID: "state.take_outside"}},
+	})
+}
+
+// outputsAre compares what a job says of its outputs.
+func outputsAre(t *testing.T, client *api.Client, job string, want []api.JobOutput) {
+	t.Helper()
+	detail, _, err := client.Job(t.Context(), job, nil)
+	if err != nil || len(detail.Outputs) == 0 || detail.Outputs[0].Node == "" {
+		t.Fatalf("outputs of %s: %+v, %v", job, detail, err)
+	}
+	for i := range want {
+		want[i].Attempt, want[i].Node = 1, detail.Outputs[0].Node
+	}
+	got := slices.Clone(detail.Outputs)
+	for i := range got {
+		if got[i].Cause != nil {
+			got[i].Cause = &structs.Reason{ID: got[i].Cause.ID}
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("outputs of %s: %+v, want %+v", job, got, want)
 	}
 }

@@ -149,7 +149,7 @@ func (env *Env) dataAccess(object *structs.DataObject) string {
 
 func dataShow(set *flag.FlagSet) func(*Env, []string) error {
 	return dataVerb(set, "NAME", func(env *Env, client *api.Client, flags *dataFlags, args []string) error {
-		detail, err := client.DataObject(env.Context, flags.named(args[0]).DataName)
+		detail, err := client.DataWithOutputs(env.Context, flags.named(args[0]).DataName)
 		if err != nil {
 			return err
 		}
@@ -178,6 +178,7 @@ func (env *Env) printData(detail *api.DataDetail) {
 	fields.print()
 	fmt.Fprintln(env.Stdout)
 	env.printDataVersions(object)
+	env.printDataOutputs(detail.Outputs)
 	if len(detail.Jobs) == 0 {
 		return
 	}

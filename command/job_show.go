@@ -211,6 +211,11 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 			fields.row(env.text("cli.col.checkpoint"), env.checkpointText(saved))
 		}
 	}
+	for i := range detail.Outputs {
+		for _, line := range env.outputLines(job, &detail.Outputs[i]) {
+			fields.row(env.text("cli.col.output"), line)
+		}
+	}
 	fields.row(env.text("cli.col.submitted"), when(job.SubmittedAt))
 	fields.row(env.text("cli.col.started"), when(detail.StartedAt))
 	fields.row(env.text("cli.col.finished"), when(detail.FinishedAt))

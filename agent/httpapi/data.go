@@ -107,7 +107,13 @@ func (h *dataHandlers) read(r *front.Request, known *structs.DataObject) (*api.D
 		})
 		detail.Jobs = append(detail.Jobs, one)
 	}
-	return &detail, nil
+	q := front.Query{R: r}
+	if q.Bool("outputs") {
+		detail.Outputs = dataOutputs(snapshot, known, func(job *structs.Job) bool {
+			return auth.Allowed(r.Caller.Principal, auth.VerbRead, jobObject(job)).Allow
+		})
+	}
+	return &detail, q.Err
 }
 
 // unknown says that there is no such data, and which was probably meant.

@@ -74,7 +74,11 @@ func (h *jobHandlers) read(r *front.Request, job *structs.Job) (*api.JobDetail, 
 		held = holders(r, snapshot, waitHolders(snapshot, view.Job, stands.Wait))
 	}
 	stands.Wait = waitOf(r, snapshot, stands.Wait)
+	wrote, counts := outputs(snapshot, view.Job, func(object *structs.DataObject) bool {
+		return auth.Allowed(r.Caller.Principal, auth.VerbRead, dataObject(snapshot, object)).Allow
+	})
 	return &api.JobDetail{
+		Outputs: wrote, OutputCounts: counts,
 		Holders:   held,
 		Job:       shown(r, view.Job),
 		JobStatus: stands,

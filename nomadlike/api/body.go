@@ -226,6 +226,9 @@ type JobDetail struct {
 	Answers []Answered `json:"answers,omitempty"`
 	Holders []JobRef   `json:"holders,omitempty"` // of what it waits for, those that the caller may read, and one without a name for others
 	May     []string   `json:"may"`               // what the caller may do to it
+	// Outputs is what became of what it wrote, at most OutputsMax of OutputCounts by state.
+	Outputs      []JobOutput    `json:"outputs,omitempty"`
+	OutputCounts map[string]int `json:"output_counts,omitempty"`
 }
 
 // YieldsMax bounds the lists of JobDetail.

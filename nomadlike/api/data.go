@@ -44,6 +44,9 @@ type DataDetail struct {
 	Favourites int                `json:"favourites"`        // marks of all users
 	Verbs      []string           `json:"verbs"`
 	Jobs       []DataJob          `json:"jobs,omitempty"` // of data.read: that have not ended, use it, and may be seen by the caller
+	// Outputs are, of data.read with outputs, the newest jobs that were to make a version
+	// and have not, of those that the caller may see: at most DataOutputJobsMax.
+	Outputs []DataOutputJob `json:"outputs,omitempty"`
 }
 
 // DataJob is a job that uses named data.
@@ -126,7 +129,8 @@ var (
 	})
 	DataRead = endpoint[None, DataDetail](Route{
 		Name: "data.read", Method: http.MethodGet, Pattern: "/v1/data/{id}", Verb: VerbRead, Kind: ObjectData, From: FromData,
-		Query: dataParams(), Summary: "Read named data with its versions, and which jobs use it",
+		Query:   dataParams(Param{"outputs", "boolean", "also which jobs were to make a version of it, and have not"}),
+		Summary: "Read named data with its versions, and which jobs use it",
 	})
 	DataPut = endpoint[DataRequest, DataChanged](Route{
 		Name: "data.put", Method: http.MethodPut, Pattern: "/v1/data/{id}", Verb: VerbWrite, Kind: ObjectData, From: FromData,
@@ -183,6 +187,15 @@ func (c *Client) Data(ctx context.Context, of DataQuery) (*DataList, error) {
 // DataObject reads named data with its versions.
 func (c *Client) DataObject(ctx context.Context, of DataName) (*DataDetail, error) {
 	detail, _, err := read(ctx, c, DataRead, of.Name, of.query())
+	return detail, err
+}
+
+// DataWithOutputs reads named data as DataObject does, and with the jobs that were to make
+// a version of it and have not.
+func (c *Client) DataWithOutputs(ctx context.Context, of DataName) (*DataDetail, error) {
+	query := of.query()
+	query.Set("outputs", "true")
+	detail, _, err := read(ctx, c, DataRead, of.Name, query)
 	return detail, err
 }
 

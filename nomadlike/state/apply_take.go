@@ -9,9 +9,9 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// takeID is the id under which a version is made of what one attempt of a job wrote: so
+// TakeID is the id under which a version is made of what one attempt of a job wrote: so
 // the same is begun once.
-func takeID(take *structs.DataTake) string {
+func TakeID(take *structs.DataTake) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		"nomadlike take 1", take.JobID, decimal(take.Subjob), decimal(take.Attempt), decimal(uint64(take.Step)), take.Path,
 	}, "\n")))
@@ -28,7 +28,7 @@ func (tx *txn) keepOutput(job *structs.Job, take structs.DataTake) {
 	if job.Access == structs.AccessNone {
 		object.Access = structs.DataPrivate
 	}
-	body := structs.DataBegin{Object: object, UploadID: takeID(&take), JobID: take.JobID, Attempt: take.Attempt, Take: &take}
+	body := structs.DataBegin{Object: object, UploadID: TakeID(&take), JobID: take.JobID, Attempt: take.Attempt, Take: &take}
 	_, refusal := tx.beginVersion(&body, job.User)
 	if refusal != nil {
 		tx.tellKept(job.ID, take.Subjob, take.Attempt, "event.job.output_refused", object.Ref(), 0, &structs.Reason{ID: refusal.ID, Params: refusal.Params})

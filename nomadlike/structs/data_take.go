@@ -1,7 +1,9 @@
 package structs
 
 import (
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -31,6 +33,20 @@ func (j *Job) KeptName() string {
 		return j.OutputKeep.Name
 	}
 	return j.Name
+}
+
+// OutputOf is the output of a subjob: each of a batch has a directory of its own, and
+// does not know.
+func (j *Job) OutputOf(subjob int) string {
+	return path.Join(j.Output, j.KeptPath(subjob, ""))
+}
+
+// KeptPath is a path below the output of a subjob as one below that of its job.
+func (j *Job) KeptPath(subjob int, below string) string {
+	if j.Batch == nil {
+		return below
+	}
+	return path.Join(j.Name+"-"+strconv.Itoa(subjob), below)
 }
 
 // KeepProtocol is the first version of wire.ProtocolVersion that makes versions of

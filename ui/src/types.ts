@@ -546,6 +546,7 @@ export interface DataDetail {
   newest_at?: string
   newest_tag?: string
   object: DataObject
+  outputs?: DataOutputJob[]
   running?: number
   verbs: string[] | null
 }
@@ -707,6 +708,14 @@ export interface DataOrigin {
   storage?: string
   subjob?: number
   user?: string
+}
+
+export interface DataOutputJob {
+  id: string
+  name: string
+  output: JobOutput
+  project: string
+  user: string
 }
 
 export interface DataPick {
@@ -1395,6 +1404,8 @@ export interface JobDetail {
   holders?: JobRef[]
   job: Job
   may: string[] | null
+  output_counts?: Record<string, number>
+  outputs?: JobOutput[]
   reason?: Reason
   started_at?: string
   state: JobState
@@ -1480,6 +1491,20 @@ export interface JobOutlook {
   victims?: Victim[]
   wait?: WaitReason
   warnings?: Error[]
+}
+
+export interface JobOutput {
+  attempt?: number
+  cause?: Reason
+  kind?: string
+  name?: string
+  node?: string
+  path?: string
+  state: string
+  step?: number
+  storage?: string
+  subjob?: number
+  version?: number
 }
 
 export interface JobParsed {

@@ -69,12 +69,7 @@ func Plan(storages []Storage, job *structs.Job, subjob int) ([]Place, error) {
 		}
 	}
 	if job.Output != "" {
-		name := job.Output
-		if job.Batch != nil {
-			// The sub-task does not know that it has a directory of its own.
-			name = path.Join(name, job.Name+"-"+strconv.Itoa(subjob))
-		}
-		p.add(Place{Kind: structs.StorageOutput, Name: name, Storage: job.OutputStorage, TaskPath: Dir + "/outputs", Make: true}, 0, structs.FromPrivate)
+		p.add(Place{Kind: structs.StorageOutput, Name: job.OutputOf(subjob), Storage: job.OutputStorage, TaskPath: Dir + "/outputs", Make: true}, 0, structs.FromPrivate)
 	}
 	return p.places, p.err
 }
