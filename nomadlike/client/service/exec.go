@@ -85,7 +85,7 @@ func (s *Service) Exec(ctx context.Context, caller Caller, stream ExecStream) er
 
 	out := &execOutput{stream: stream}
 	if up.Start.SSH != nil {
-		return out.send(&structs.ExecDown{Exit: s.connectSSH(ctx, t, up.Start.SSH, chunkReader(ctx, input), out.writer(false))})
+		return out.send(&structs.ExecDown{Exit: s.connectSSH(ctx, t, up.Start.SSH, input, out.writer(false))})
 	}
 	exit := t.run(ctx, up.Start, driver.Streams{
 		Stdin: chunkReader(ctx, input), Stdout: out.writer(false), Stderr: out.writer(true), Resize: resize, Signals: signals,

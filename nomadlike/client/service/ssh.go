@@ -17,7 +17,7 @@ var errTaskOver = errors.New("the task has ended")
 
 // connectSSH speaks ssh with the caller of a stream until it leaves, the task ends
 // or the stream does, and reports how it ended.
-func (s *Service) connectSSH(ctx context.Context, t *execTarget, host *structs.SSHHost, in io.Reader, out io.Writer) *structs.ExecExit {
+func (s *Service) connectSSH(ctx context.Context, t *execTarget, host *structs.SSHHost, input <-chan []byte, out io.Writer) *structs.ExecExit {
 	key, err := auth.SSHHostSigner(host)
 	if err != nil {
 		return execFailed(t.allocID, err)
@@ -35,7 +35,7 @@ func (s *Service) connectSSH(ctx context.Context, t *execTarget, host *structs.S
 		Run: func(ctx context.Context, spec driver.ExecSpec, streams driver.Streams) (driver.ExitResult, error) {
 			return t.driver.Exec(ctx, t.task, spec, streams)
 		},
-	}, &sshStream{Reader: in, Writer: out, close: func() { cancel(nil) }})
+	}, &sshStream{Reader: chunkReader(ctx, input), Writer: out, close: func() { cancel(nil) }})
 	over := errors.Is(context.Cause(ctx), errTaskOver)
 	cancel(nil)
 	<-watched
