@@ -129,6 +129,7 @@ var elsewhere = map[string][]string{
 	"sbatch": {"job run"}, "srun": {"job run"}, "squeue": {"queue"}, "scancel": {"job stop"}, "sinfo": {"node status"}, "sacct": {"job list"}, "salloc": {"job run"},
 	"list": {"status"}, "ls": {"list", "status"}, "get": {"status", "list"}, "info": {"status"}, "show": {"status", "inspect"}, "describe": {"status", "inspect"},
 	"cancel": {"stop"}, "kill": {"stop"}, "delete": {"remove"}, "rm": {"delete", "remove"}, "submit": {"run"}, "dispatch": {"run"}, "log": {"logs"}, "eligibility": {"cordon"},
+	"port-forward": {"job forward", "forward"}, "tunnel": {"job forward", "forward"},
 }
 
 // elsewhereCalled returns the verb whose name in another system was typed, or "".

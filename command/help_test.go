@@ -29,6 +29,8 @@ func TestSuggest(t *testing.T) {
 		{"sbatch x.sh", "sbatch", "job run"},
 		{"squeue -u me", "squeue", "queue"},
 		{"sinfo", "sinfo", "node status"},
+		{"port-forward train7 8080", "port-forward", "job forward"},
+		{"job port-forward train7 8080", "job port-forward", "job forward"},
 		{"-x", "-x", ""},
 		{"", "", ""},
 	}

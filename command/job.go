@@ -34,6 +34,7 @@ func jobVerbs() []verb {
 		{path: "job package", args: "JOB|FILE [DIR]", setup: jobPackage},
 		{path: "job commit", args: "JOB NAME", setup: jobCommit},
 		{path: "job exec", args: "JOB COMMAND...", stopAtArg: 1, setup: jobExec},
+		{path: "job forward", args: "JOB LOCAL[:PORT]...", setup: jobForward},
 		{path: "job inspect", args: "JOB", setup: jobInspect},
 		{path: "job figures", args: "JOB", setup: jobUsage},
 		{path: "job history", args: "JOB", setup: jobHistory},
