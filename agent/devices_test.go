@@ -111,7 +111,13 @@ func deviceAgent(t testing.TB, dir, name string, program, env []string, words ma
 			config.Devices.Builtin = program
 			config.Client.Exec.Isolation = tasks.IsolationRaw // the cards have no device nodes that could be shown
 		})
-	return agent, loggedIn(t, options)
+	client := loggedIn(t, options)
+	// A node registers without the devices of a plugin that takes long to come up.
+	eventually.Within(t, time.Minute, "the node has its devices", func() bool {
+		node, _, err := client.Node(t.Context(), agent.ID(), nil)
+		return err == nil && len(node.Devices) > 0
+	})
+	return agent, client
 }
 
 // buildPlugin returns the command of a carried device plugin: none, when this test
