@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,6 +152,41 @@ func TestOutputsBecomeVersions(t *testing.T) {
 		{State: api.OutputKept, Step: 2, Path: "run5/two", Kind: "model", Name: "steps", Version: 2},
 		{State: api.OutputRefused, Step: 3, Kind: "model", Name: "steps", Cause: &structs.Reason{ID: "state.take_outside"}},
 	})
+	runJob(t, client, `job "sweep" {
+  type = "batch"
+  batch { count = 3 }
+  output "run6" {
+    keep "model" {
+      name = "swept"
+      path = "best"
+    }
+  }
+  task { command = "sh -c 'test $NOMADLIKE_SUBJOB_INDEX != 1 && mkdir /workspace/outputs/best && echo $NOMADLIKE_SUBJOB_INDEX > /workspace/outputs/best/lr'" }
+}
+`, structs.JobFailed)
+	var found []string
+	for _, number := range []int{1, 2} {
+		v := version(api.DataName{Kind: structs.StorageModel, Name: "swept"}, number)
+		text, err := os.ReadFile(filepath.Join(shelf, "model/swept", strconv.Itoa(number), "lr"))
+		if err != nil || !v.Origin.Apart || strings.TrimSpace(string(text)) != strconv.Itoa(v.Origin.Subjob) || v.Files != 1 {
+			t.Errorf("version %d of the batch: %q, %v, %+v, %+v", number, text, err, v, v.Origin)
+		}
+		found = append(found, strings.TrimSpace(string(text)))
+	}
+	if slices.Sort(found); strings.Join(found, " ") != "0 2" {
+		t.Errorf("subjobs that made versions: %v", found)
+	}
+	batch, _, err := client.Job(t.Context(), "sweep", nil)
+	if err != nil || batch.OutputCounts[api.OutputKept] != 2 || len(batch.Outputs) != 3 || batch.Outputs[1].State != api.OutputUnkept || batch.Outputs[1].Path != "run6/sweep-1" {
+		t.Errorf("outputs of the batch: %+v, %v", batch, err)
+	}
+	one := 2
+	if _, err := client.TakeData(t.Context(), api.DataName{Kind: structs.StorageDataset, Name: "of-one"}, api.DataTakeRequest{Job: "sweep", Subjob: &one}); err != nil {
+		t.Fatal(err)
+	}
+	if v := version(api.DataName{Name: "of-one"}, 1); v.Files != 1 || v.Origin.Path != "sweep-2" {
+		t.Errorf("of one subjob: %+v, %+v", v, v.Origin)
+	}
 }
 
 // outputsAre compares what a job says of its outputs.

@@ -207,15 +207,28 @@ func (env *Env) printDataVersions(object *structs.DataObject) {
 		fmt.Fprintln(env.Stdout, env.text("cli.data.no_versions"))
 		return
 	}
-	table := newTable(env.Stdout, env.text("cli.col.version"), env.text("cli.col.tag"), env.text("cli.col.state"), env.text("cli.col.files"), env.text("cli.col.size"),
-		env.text("cli.col.created"), env.text("cli.col.by"), env.text("cli.col.digest"))
+	apart := slices.ContainsFunc(object.Versions, func(v structs.DataVersion) bool { return v.Origin != nil && v.Origin.Apart })
+	heads := []string{
+		env.text("cli.col.version"), env.text("cli.col.tag"), env.text("cli.col.state"), env.text("cli.col.files"), env.text("cli.col.size"),
+		env.text("cli.col.created"), env.text("cli.col.by"), env.text("cli.col.digest"),
+	}
+	if apart {
+		heads = append(heads, env.text("cli.col.subjob"))
+	}
+	table := newTable(env.Stdout, heads...)
 	for i := len(object.Versions) - 1; i >= 0; i-- {
 		v := &object.Versions[i]
 		files, size, of := fmt.Sprint(v.Files), structs.FormatSize(v.Bytes), shortDigest(v.Digest)
 		if v.State == structs.DataRegistered {
 			files, size, of = "-", "-", env.text("cli.data.source", "source", safe(v.Source))
 		}
-		table.row(fmt.Sprint(v.Number), firstOf(safe(v.Tag), "-"), env.text("cli.data.state."+v.State), files, size, when(v.MadeAt), firstOf(safe(v.MadeBy), "-"), firstOf(of, "-"))
+		cells := []string{fmt.Sprint(v.Number), firstOf(safe(v.Tag), "-"), env.text("cli.data.state." + v.State), files, size, when(v.MadeAt), firstOf(safe(v.MadeBy), "-"), firstOf(of, "-")}
+		if o := v.Origin; apart && o != nil && o.Apart {
+			cells = append(cells, short(v.JobID)+fmt.Sprintf(" s%d", o.Subjob))
+		} else if apart {
+			cells = append(cells, "-")
+		}
+		table.row(cells...)
 	}
 	table.print()
 }

@@ -30,7 +30,7 @@ func dataAdd(set *flag.FlagSet, kind string) func(*Env, []string) error {
 	}
 	var request api.DataTakeRequest
 	set.Int64Var(&request.Checkpoint, "checkpoint", 0, "cli.flag.take_checkpoint")
-	set.IntVar(&request.Subjob, "subjob", 0, "cli.flag.take_subjob")
+	subjob := set.Int("subjob", 0, "cli.flag.take_subjob")
 	set.StringVar(&request.Tag, "tag", "", "cli.flag.data_tag")
 	set.StringVar(&request.Storage, "storage", "", "cli.flag.data_storage")
 	set.StringVar(&request.Access, "access", "", "cli.flag.data_access")
@@ -45,6 +45,11 @@ func dataAdd(set *flag.FlagSet, kind string) func(*Env, []string) error {
 		if request.Job = args[1]; len(args) == 3 {
 			request.Path = strings.TrimSuffix(strings.TrimPrefix(args[2], structs.WorkspaceDir+"/outputs/"), "/")
 		}
+		set.Visit(func(given *flag.Flag) {
+			if given.Name == "subjob" {
+				request.Subjob = subjob
+			}
+		})
 		client, err := env.connect(connection)
 		if err != nil {
 			return err
@@ -191,6 +196,9 @@ func (env *Env) lineageText(node *api.LineageNode) string {
 		}
 	case node.What == api.LineageJob:
 		text = env.text("cli.lineage.job", "name", safe(node.Name), "id", safe(node.JobID[:min(len(node.JobID), structs.ShortIDLength)]), "attempt", node.Attempt, "by", safe(node.By))
+		if node.Apart {
+			text += ", " + env.text("cli.lineage.subjob", "subjob", node.Subjob)
+		}
 		if node.Command != "" {
 			text += ": " + safe(firstLine(node.Command))
 		}

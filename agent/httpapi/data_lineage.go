@@ -81,8 +81,11 @@ func knownOr(known *structs.DataObject) *structs.DataObject {
 
 // takeOf is what of a job is asked for. Pure.
 func takeOf(snapshot *state.Snapshot, job *structs.Job, body *api.DataTakeRequest) (*structs.DataTake, error) {
-	take := &structs.DataTake{JobID: job.ID, Subjob: body.Subjob, Attempt: body.Attempt, Path: body.Path}
-	subjob := snapshot.Subjob(job.ID, body.Subjob)
+	take := &structs.DataTake{JobID: job.ID, Attempt: body.Attempt, Path: body.Path}
+	if body.Subjob != nil {
+		take.Subjob = *body.Subjob
+	}
+	subjob := snapshot.Subjob(job.ID, take.Subjob)
 	if subjob == nil {
 		return nil, structs.NewError(structs.CodeNotFound, "state.take_attempt", "job", job.Name, "attempt", body.Attempt)
 	}
@@ -94,7 +97,7 @@ func takeOf(snapshot *state.Snapshot, job *structs.Job, body *api.DataTakeReques
 			saved := &subjob.Checkpoints[i]
 			below, ok := structs.BelowOutput(saved.Path)
 			if saved.Step == body.Checkpoint && saved.JobID == job.ID && ok {
-				take.Path, take.Step = below, saved.Step
+				take.Path, take.Step = job.KeptPath(take.Subjob, below), saved.Step
 				return take, nil
 			}
 		}
@@ -102,6 +105,9 @@ func takeOf(snapshot *state.Snapshot, job *structs.Job, body *api.DataTakeReques
 	}
 	if body.Path != "" && !structs.BelowPath(body.Path) {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.data_source", "value", body.Path)
+	}
+	if body.Subjob != nil {
+		take.Path = job.KeptPath(take.Subjob, body.Path)
 	}
 	return take, nil
 }
@@ -219,7 +225,14 @@ func (w *lineageWalk) job(v *structs.DataVersion, depth int) (at int, shown bool
 			Attempt: v.Attempt, Failed: o.Failed, Image: o.Image, Command: o.Command, Output: o.Output, Path: o.Path, Step: o.Step,
 		}
 	}
-	at = w.add("job "+v.JobID, node)
+	key := "job " + v.JobID
+	if o.Apart {
+		key += " " + strconv.Itoa(o.Subjob)
+	}
+	if shown {
+		node.Apart, node.Subjob = o.Apart, o.Subjob
+	}
+	at = w.add(key, node)
 	return at, shown
 }
 

@@ -11,8 +11,8 @@ import (
 // DataTakeRequest has what a job wrote be a version, without copying where the storage
 // allows it.
 type DataTakeRequest struct {
-	Job         string `json:"job"` // id or name, in the project that the request acts in
-	Subjob      int    `json:"subjob,omitempty"`
+	Job         string `json:"job"`                  // id or name, in the project that the request acts in
+	Subjob      *int   `json:"subjob,omitempty"`     // of a batch: what this one alone wrote; nil: what all did
 	Attempt     uint64 `json:"attempt,omitempty"`    // 0: the newest
 	Path        string `json:"path,omitempty"`       // file or directory below the output; "": all of it
 	Checkpoint  int64  `json:"checkpoint,omitempty"` // step of a checkpoint that the job registered, instead of Path
@@ -73,6 +73,8 @@ type LineageNode struct {
 	Output  string           `json:"output,omitempty"`
 	Path    string           `json:"path,omitempty"`
 	Step    int64            `json:"step,omitempty"`
+	Apart   bool             `json:"apart,omitempty"`  // of a batch whose subjobs make a version each
+	Subjob  int              `json:"subjob,omitempty"` // which of them
 	Commit  string           `json:"commit,omitempty"`
 	Dirty   bool             `json:"dirty,omitempty"`
 }

@@ -39,6 +39,19 @@ func catalogue(t *testing.T) *scripted {
 	return s
 }
 
+// A batch whose subjobs would make more versions than their name has room for is refused.
+func TestRoomForWhatABatchWrites(t *testing.T) {
+	snapshot := catalogue(t).store.Snapshot()
+	for count, want := range map[int]string{497: "server.keep_apart", 498: "server.keep_full"} {
+		job := testJob("sweep", 1)
+		job.Project, job.User, job.Batch = "vision", "li", &structs.Batch{Count: count}
+		job.Output, job.OutputKeep = "run", &structs.OutputKeep{As: "model", Name: "resnet"}
+		if problems := fixKeep(snapshot, job); len(problems) != 1 || problems[0].ID != want || !job.OutputKeep.Apart {
+			t.Errorf("%d subjobs: %+v, %+v", count, problems, job.OutputKeep)
+		}
+	}
+}
+
 // Names in a job mean what there is at its submission, and that is written into it. What
 // the request says of it is not believed, and what may not be used is not there.
 func TestNamesOfDataInJobs(t *testing.T) {

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"nomadlike/nomadlike/state"
@@ -16,7 +17,7 @@ func fixKeep(snapshot *state.Snapshot, job *structs.Job) []structs.Problem {
 	if keep == nil {
 		return nil
 	}
-	keep.Storage = ""
+	keep.Storage, keep.Apart = "", job.Batch != nil
 	id := structs.DataID{Project: job.Project, Kind: keep.As, Name: job.KeptName()}
 	problem := func(id string, params ...string) []structs.Problem {
 		return []structs.Problem{placeProblem("output.keep", id, append([]string{"kind", keep.As, "name", job.KeptName()}, params...)...)}
@@ -27,11 +28,18 @@ func fixKeep(snapshot *state.Snapshot, job *structs.Job) []structs.Problem {
 		return problem(refused.ID, "storages", refused.Params["storages"])
 	case !mayKeep(snapshot.Data(id), job.User):
 		return problem("server.keep_private")
+	case keep.Apart && !roomForAll(snapshot.Data(id), job.SubjobCount()):
+		return problem("server.keep_full", "count", strconv.Itoa(job.SubjobCount()), "there", strconv.Itoa(len(snapshot.Data(id).Versions)), "max", strconv.Itoa(structs.DataVersionsMax))
 	case !together(snapshot, job.OutputStorage, keep.As, storage):
 		return problem("server.keep_apart", "storage", storage, "output", cmp.Or(job.OutputStorage, "-"))
 	}
 	keep.Storage = storage
 	return nil
+}
+
+// roomForAll reports whether an object has room for a version of each subjob.
+func roomForAll(object *structs.DataObject, subjobs int) bool {
+	return object == nil || len(object.Versions)+subjobs <= structs.DataVersionsMax
 }
 
 // together reports whether a node, here or away, has an output's storage and another one.
@@ -143,13 +151,24 @@ func TakingOf(snapshot *state.Snapshot, id structs.DataID, upload string) (Takin
 	return Taking{}, false
 }
 
+// ownEnded reports whether the subjob of a batch has ended that alone writes where a
+// version is made of.
+func ownEnded(snapshot *state.Snapshot, job *structs.Job, o *structs.DataOrigin) bool {
+	own := job.KeptPath(o.Subjob, "")
+	if !o.Apart || o.Path != own && !strings.HasPrefix(o.Path, own+"/") {
+		return false
+	}
+	subjob := snapshot.Subjob(job.ID, o.Subjob)
+	return subjob != nil && subjob.State.Terminal()
+}
+
 func taken(v *structs.DataVersion) bool { return v.State == structs.DataUploading && v.Origin != nil }
 
 func taking(snapshot *state.Snapshot, object *structs.DataObject, v *structs.DataVersion) Taking {
 	o := v.Origin
 	ended := true
 	if view, there := snapshot.Job(v.JobID); there {
-		ended = view.Status.State.Terminal()
+		ended = view.Status.State.Terminal() || ownEnded(snapshot, view.Job, o)
 	}
 	return Taking{
 		ID: object.Ref(), UploadID: v.UploadID, Nodes: TakingNodes(snapshot, o, object.Kind, object.Storage),

@@ -142,7 +142,7 @@ func (tx *txn) beginVersion(body *structs.DataBegin, by string) (structs.ApplyRe
 		}
 		return accepted()
 	}
-	if refusal := tx.roomForVersion(object, body); refusal != nil {
+	if refusal := tx.roomForVersion(object, body, origin); refusal != nil {
 		return structs.ApplyResult{}, refusal
 	}
 	version := structs.DataVersion{
@@ -167,18 +167,21 @@ func badDataSize(files int, bytes int64) bool {
 	return files < 0 || files > structs.DataFilesMax || bytes < 0 || bytes > structs.DataBytesMax
 }
 
-// roomForVersion refuses one version too many, and bytes over the project's quota.
-func (tx *txn) roomForVersion(object *structs.DataObject, body *structs.DataBegin) *structs.Error {
+// roomForVersion refuses one version too many, and bytes over the project's quota. The
+// subjobs of a batch may end together, and what they wrote counts for no upload: it is
+// made some at a time.
+func (tx *txn) roomForVersion(object *structs.DataObject, body *structs.DataBegin, origin *structs.DataOrigin) *structs.Error {
+	apart := func(o *structs.DataOrigin) bool { return o != nil && o.Apart }
 	uploads := 0
 	for i := range object.Versions {
-		if object.Versions[i].State == structs.DataUploading {
+		if v := &object.Versions[i]; v.State == structs.DataUploading && !apart(v.Origin) {
 			uploads++
 		}
 	}
 	switch {
 	case len(object.Versions) >= structs.DataVersionsMax:
 		return structs.NewError(structs.CodeTooLarge, "state.data_versions", "kind", object.Kind, "name", object.Name, "max", structs.DataVersionsMax)
-	case uploads >= structs.DataUploadsMax && body.Source == "":
+	case uploads >= structs.DataUploadsMax && body.Source == "" && !apart(origin):
 		return structs.NewError(structs.CodeTooLarge, "state.data_uploads", "kind", object.Kind, "name", object.Name, "max", structs.DataUploadsMax)
 	case body.Source != "":
 		return nil

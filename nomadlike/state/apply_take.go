@@ -103,7 +103,7 @@ func (tx *txn) keepCheckpoint(job *structs.Job, subjob int, made *structs.SavedC
 	}
 	take := structs.DataTake{JobID: job.ID, Subjob: subjob, Attempt: made.Attempt, Step: made.Step}
 	below, ok := structs.BelowOutput(made.Path)
-	if take.Path = below; !ok {
+	if take.Path = job.KeptPath(subjob, below); !ok {
 		tx.tellKept(job.ID, subjob, made.Attempt, "event.job.output_refused",
 			structs.DataID{Project: job.Project, Kind: job.OutputKeep.As, Name: job.KeptName()}, 0,
 			structs.NewReason("state.take_outside", "path", made.Path))
@@ -115,6 +115,6 @@ func (tx *txn) keepCheckpoint(job *structs.Job, subjob int, made *structs.SavedC
 // keepSuccess begins a version of all that a job wrote, where the job asks for it.
 func (tx *txn) keepSuccess(job *structs.Job, subjob *structs.Subjob) {
 	if keep := job.OutputKeep; keep != nil && cmp.Or(keep.When, structs.KeepOnSuccess) == structs.KeepOnSuccess {
-		tx.keepOutput(job, structs.DataTake{JobID: job.ID, Subjob: subjob.Index, Attempt: subjob.Attempt, Path: keep.Path})
+		tx.keepOutput(job, structs.DataTake{JobID: job.ID, Subjob: subjob.Index, Attempt: subjob.Attempt, Path: job.KeptPath(subjob.Index, keep.Path)})
 	}
 }

@@ -25,6 +25,9 @@ type OutputKeep struct {
 	Path string `json:"path,omitempty"` // the file or directory below the output; "" is all of it
 	// Storage is where the versions lie, fixed at admission.
 	Storage string `json:"storage,omitempty"`
+	// Apart has what each subjob of a batch writes be a version of its own; fixed at
+	// admission.
+	Apart bool `json:"apart,omitempty" since:"51"`
 }
 
 // KeptName is the name of the named data that the output becomes versions of.
@@ -80,6 +83,8 @@ type DataOrigin struct {
 	Image   string      `json:"image,omitempty"`
 	Command string      `json:"command,omitempty"` // cut at OriginTextMax
 	Inputs  []DataInput `json:"inputs,omitempty"`  // at most OriginInputsMax
+	// Apart says that a subjob of a batch made it, in a directory of its own.
+	Apart bool `json:"apart,omitempty" since:"51"`
 	// Failed is set when the job had not succeeded by then.
 	Failed bool `json:"failed,omitempty"`
 }
@@ -114,6 +119,7 @@ func OriginOf(job *Job, subjob int, attempt uint64) *DataOrigin {
 			o.Commit, o.Dirty = w.Git.Commit, w.Git.Dirty
 		}
 	}
+	o.Apart = job.OutputKeep != nil && job.OutputKeep.Apart
 	job.DataPicks(func(kind string, ref *DataRef) {
 		if len(o.Inputs) < OriginInputsMax {
 			o.Inputs = append(o.Inputs, DataInput{DataID: ref.Object.Of(kind, ref), Version: ref.Version, Digest: ref.Object.Digest})

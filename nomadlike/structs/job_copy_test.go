@@ -42,7 +42,7 @@ func fullJob() *Job {
 			Secrets: []SecretUse{{Name: "wandb", Var: "WANDB_API_KEY", Image: true, User: "li"}},
 		},
 		Algorithms: []DataRef{reference}, Datasets: []DataRef{reference}, Models: []DataRef{reference}, Volumes: []DataRef{reference},
-		Mounts: []Mount{{Target: "/mnt/a", Source: "/nas/a", ReadOnly: true, Storage: "nas"}}, Output: "models/run7", OutputStorage: "nas", OutputKeep: &OutputKeep{As: "model", Name: "resnet", When: "success", Path: "best", Storage: "nas"},
+		Mounts: []Mount{{Target: "/mnt/a", Source: "/nas/a", ReadOnly: true, Storage: "nas"}}, Output: "models/run7", OutputStorage: "nas", OutputKeep: &OutputKeep{As: "model", Name: "resnet", When: "success", Path: "best", Storage: "nas", Apart: true},
 		Restart: &Restart{MaxRestarts: 3, Delay: Duration(time.Second)},
 		Elastic: &Elastic{MinNodes: 2, By: ElasticByRestart, AllowResize: true},
 		Checkpoint: &Checkpoint{

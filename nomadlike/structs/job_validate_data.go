@@ -69,8 +69,8 @@ func (v *validator) outputKeep(j *Job) {
 	if j.Output == "" {
 		v.add("output", "job.keep_output", "job.keep_output.hint")
 	}
-	if j.Batch != nil {
-		v.excludes("output.keep.as", "batch")
+	if count := j.SubjobCount(); j.Batch != nil && count > DataVersionsMax {
+		v.add("output.keep.as", "job.keep_batch", "job.keep_batch.hint", "count", count, "max", DataVersionsMax)
 	}
 	v.choice("output.keep.as", keep.As, false, TakenKinds()...)
 	if keep.Name != "" {

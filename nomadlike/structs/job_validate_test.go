@@ -207,6 +207,9 @@ func mistakes() map[string]func(*Job) {
 			j.Mounts = []Mount{{Target: "/a", Storage: "nas", Source: "../b"}}
 		},
 		"output": func(j *Job) { j.Output = "../secret" },
+		"output kept of too many subjobs": func(j *Job) {
+			j.Type, j.Batch, j.Output, j.OutputKeep = JobTypeBatch, &Batch{Count: 501}, "a", &OutputKeep{As: StorageModel}
+		},
 		"ports": func(j *Job) {
 			j.Resources[0].Ports = []PortRequest{{Name: "master"}, {Name: "a", Static: 80}, {Name: "a", Static: 80}, {Name: "b", Static: 70000}}
 		},

@@ -59,7 +59,8 @@ package wire
 //	48  2026-11-27  uploads that nobody goes on with are swept: what Node.Data is asked to list and to clear
 //	49  2026-11-27  ssh into tasks: ExecStart.SSH
 //	50  2026-11-27  templates of jobs: commands 73 and 74, RestTemplate, templates in stored states
-const ProtocolVersion = 50
+//	51  2026-11-27  subjobs of a batch make a version each of what they write: OutputKeep.Apart, DataOrigin.Apart
+const ProtocolVersion = 51
 
 // The first versions that know what must not be proposed to older servers.
 const (

@@ -692,6 +692,7 @@ export interface DataObject {
 
 export interface DataOrigin {
   access?: string
+  apart?: boolean
   code?: string
   command?: string
   commit?: string
@@ -1744,6 +1745,7 @@ export interface LineageEdge {
 }
 
 export interface LineageNode {
+  apart?: boolean
   at?: string
   attempt?: number
   by?: string
@@ -1765,6 +1767,7 @@ export interface LineageNode {
   path?: string
   project?: string
   step?: number
+  subjob?: number
   version?: number
   what: string
 }
@@ -2277,6 +2280,7 @@ export interface Outlook {
 }
 
 export interface OutputKeep {
+  apart?: boolean
   as: string
   name?: string
   path?: string
