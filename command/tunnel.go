@@ -303,7 +303,7 @@ func refusal(err error) string {
 
 // execStream is an exec stream as package ssh wants it.
 type execStream struct {
-	ctx  context.Context //nolint:containedctx // the connection's own
+	ctx  context.Context // the connection's own
 	conn *api.ExecConn
 	rest []byte
 
