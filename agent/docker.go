@@ -13,7 +13,7 @@ import (
 func (p *clientPart) openDocker(dir string) (driver.Driver, error) {
 	c := p.config.Client.Docker
 	if !c.Enabled {
-		return nil, nil //nolint:nilnil // no driver is an answer
+		return nil, nil // no driver is an answer
 	}
 	network := driver.NetworkPrivate
 	if c.HostNetwork {

@@ -85,11 +85,10 @@ func (env *Env) caFile(flags connectionFlags) ([]byte, error) {
 }
 
 func (env *Env) loadContext() (api.Context, error) {
-	dir, err := api.ContextDir(env.Getenv)
-	if err != nil {
-		return api.Context{}, nil //nolint:nilerr // no home directory means that nothing is remembered
+	if dir, err := api.ContextDir(env.Getenv); err == nil {
+		return api.LoadContext(dir)
 	}
-	return api.LoadContext(dir)
+	return api.Context{}, nil // no home directory means that nothing is remembered
 }
 
 func firstOf(values ...string) string {

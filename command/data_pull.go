@@ -128,7 +128,7 @@ func (p *pull) run(digest string) (received int64, err error) {
 	if p.root, err = os.OpenRoot(beside); err != nil {
 		return 0, p.failed(beside, err)
 	}
-	defer p.root.Close() //nolint:errcheck // what counts was synced
+	defer p.root.Close() // what counts was synced
 	if one, other, twins := p.manifest.Twins(); twins && p.foldsCase() {
 		return 0, structs.NewError(structs.CodeInvalid, "cli.data.pull_twins", "name", one, "other", other, "dir", p.dir)
 	}

@@ -75,7 +75,7 @@ func dataPush(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
-		defer source.Close() //nolint:errcheck // it was only read
+		defer source.Close() // it was only read
 		push := &push{env: env, client: client, of: of.DataName, manifest: manifest, source: source, quiet: *flags.output.json}
 		if err := push.run(request, &out); err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 
 // Env is what a verb sees of the world: streams, environment, language.
 type Env struct {
-	Context  context.Context //nolint:containedctx // one per process, ends with the signal that ends it
+	Context  context.Context // one per process, ends with the signal that ends it
 	Stdin    io.Reader
 	Stdout   *Screen
 	Stderr   *Screen

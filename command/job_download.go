@@ -258,7 +258,7 @@ func (d *download) begin(in *incoming) (at int64, there bool, err error) {
 
 // take writes a part. Half a file never has its name.
 func (d *download) take(part fetched) error {
-	in := part.of.(*incoming) //nolint:forcetypeassert // tasks put it there
+	in := part.of.(*incoming) // tasks put it there
 	if d.open == nil {
 		file, err := os.OpenFile(in.part(), os.O_WRONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o644)
 		if err != nil {

@@ -84,7 +84,7 @@ func (s *partStream) next() (fetched, bool) {
 
 func (s *partStream) close() {
 	s.stop()
-	for range s.queue { //nolint:revive // what is under way is given up
+	for range s.queue { // what is under way is given up
 	}
 	s.busy.Wait()
 }

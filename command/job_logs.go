@@ -78,7 +78,7 @@ type logFollower struct {
 	prefixed bool // lines begin with the rank that wrote them
 	batch    bool // and with its subjob
 
-	over   context.Context //nolint:containedctx // ends with the job, or with finish's caller
+	over   context.Context // ends with the job, or with finish's caller
 	end    func()          // ends over
 	cancel func()          // gives up what is still unread
 	done   chan struct{}

@@ -139,7 +139,7 @@ type fakeStream struct {
 	log    *fakeLog
 	at     int
 	follow bool
-	ctx    context.Context //nolint:containedctx // of the request whose body this is
+	ctx    context.Context // of the request whose body this is
 }
 
 // Read returns what is there, waits, or breaks.

@@ -297,13 +297,13 @@ func (env *Env) packedJob(name string, reader *parcel.Reader, flags *packageFlag
 // other code than the package has, such as a directory of this machine, is refused.
 func packedCode(job *structs.Job, head *parcel.Head, manifest tree.Manifest, dir string) (*code, error) {
 	if job.Workdir == nil {
-		return nil, nil //nolint:nilnil // no code is an answer
+		return nil, nil // no code is an answer
 	}
 	if job.Workdir.Tree == "" || head.Code != nil && head.Code.Tree != job.Workdir.Tree {
 		return nil, structs.NewError(structs.CodeInvalid, "cli.package.other_code", "source", job.Workdir.Source)
 	}
 	if head.Code == nil {
-		return nil, nil //nolint:nilnil // it was packed without: the cluster has it, or says that it has not
+		return nil, nil // it was packed without: the cluster has it, or says that it has not
 	}
 	return &code{dir: dir, manifest: manifest, record: structs.Workdir{
 		Source: job.Workdir.Tree, Tree: job.Workdir.Tree, Files: manifest.Files(), Bytes: manifest.Bytes(), Git: head.Code.Git,

@@ -155,7 +155,7 @@ func readFile[T any](env *Env, path string, read func(string, io.Reader) (T, err
 		var nothing T
 		return nothing, structs.NewError(structs.CodeInvalid, "cli.file_unreadable", "path", path, "problem", rootCause(err))
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close() // it was only read
 	return read(path, file)
 }
 

@@ -54,7 +54,7 @@ func (env *Env) readCode(jobFile string, job *structs.Job, dir string, bound cod
 		at = env.besideFile(jobFile, job.Workdir.Source)
 	}
 	if job.Workdir == nil || job.Workdir.Tree != "" {
-		return nil, nil //nolint:nilnil // no code is an answer
+		return nil, nil // no code is an answer
 	}
 	read := &code{dir: at}
 	most := int64(structs.CodeMaxDefault)

@@ -21,7 +21,7 @@ type codeDiff struct {
 // diffCode compares the code of two jobs, name by name. nil: it is the same, or none.
 func (env *Env) diffCode(client *api.Client, found *api.JobDiff) (*codeDiff, error) {
 	if !slices.ContainsFunc(found.Differences, func(d structs.Difference) bool { return d.Path == "workdir" }) {
-		return nil, nil //nolint:nilnil // no difference is an answer
+		return nil, nil // no difference is an answer
 	}
 	diff := &codeDiff{Changes: []tree.Change{}}
 	var trees [2]tree.Manifest
@@ -38,12 +38,14 @@ func (env *Env) diffCode(client *api.Client, found *api.JobDiff) (*codeDiff, err
 		if detail.Job.Tree() == "" {
 			continue // of an empty tree all is added, or removed
 		}
-		if trees[i], err = env.treeOf(client.In(detail.Job.Project), tree.Digest(detail.Job.Tree())); err != nil {
-			diff.problem = err
-			return diff, nil //nolint:nilerr // what changed in the job file is shown all the same
+		trees[i], diff.problem = env.treeOf(client.In(detail.Job.Project), tree.Digest(detail.Job.Tree()))
+		if diff.problem != nil {
+			break // what changed in the job file is shown all the same
 		}
 	}
-	diff.Changes = append(diff.Changes, tree.Compare(trees[0], trees[1])...)
+	if diff.problem == nil {
+		diff.Changes = append(diff.Changes, tree.Compare(trees[0], trees[1])...)
+	}
 	return diff, nil
 }
 

@@ -50,7 +50,7 @@ func (env *Env) sendMissing(client *api.Client, digest tree.Digest, c *code, qui
 	if err != nil {
 		return err
 	}
-	defer source.Close() //nolint:errcheck // it was only read
+	defer source.Close() // it was only read
 	for round := 1; ; round++ {
 		missing, err := missingChunks(env.Context, client, digest, c.manifest.Chunks())
 		if err != nil {

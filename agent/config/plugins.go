@@ -3,6 +3,7 @@ package config
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -147,7 +148,7 @@ func checkDeviceConfig(one *host.DeviceConfig) *structs.Error {
 	if err == nil {
 		return nil
 	}
-	if told, ok := err.(*structs.Error); ok { //nolint:errorlint // ParseConfig returns no other
+	if told, ok := errors.AsType[*structs.Error](err); ok {
 		return told
 	}
 	return structs.NewError(structs.CodeInvalid, "device.bad_config", "plugin", one.Name, "problem", err)

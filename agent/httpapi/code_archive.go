@@ -76,7 +76,7 @@ func (h *codeHandlers) keep(project, dir string, manifest tree.Manifest) error {
 	if err != nil {
 		return err
 	}
-	defer source.Close() //nolint:errcheck // it was only read
+	defer source.Close() // it was only read
 	var pieces []codestore.Piece
 	held := int64(0)
 	flush := func() error {

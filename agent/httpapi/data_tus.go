@@ -3,7 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"context"
-	"crypto/sha1" //nolint:gosec // the tus protocol demands it
+	"crypto/sha1" // the tus protocol demands it
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -415,7 +415,7 @@ func (p *pieces) check(data []byte, cut error) error {
 	}
 	var got []byte
 	if p.algorithm == "sha1" {
-		sum := sha1.Sum(data) //nolint:gosec // the tus protocol demands it
+		sum := sha1.Sum(data) // the tus protocol demands it
 		got = sum[:]
 	} else {
 		sum := sha256.Sum256(data)

@@ -160,6 +160,31 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 	}
 }
 
+// TestNoLineLeavesARuleOut: what the linter may not find is said in its configuration,
+// with a reason (design 0064).
+func TestNoLineLeavesARuleOut(t *testing.T) {
+	files := os.DirFS(filepath.Join("..", ".."))
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (entry.Name() == "node_modules" || name != "." && strings.HasPrefix(entry.Name(), ".")) {
+			return fs.SkipDir
+		}
+		if path.Ext(name) != ".go" {
+			return nil
+		}
+		text, err := fs.ReadFile(files, name)
+		if bytes.Contains(text, []byte("//nolint"+":")) {
+			t.Errorf("%s leaves a rule of the linter out: mend the line, or exclude it in .golangci.yml and say why", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestNothingLeaks looks for what must never stand in the repository: paths
 // of the machine that wrote it and words of forbidden dependencies.
 func TestNothingLeaks(t *testing.T) {

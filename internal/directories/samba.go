@@ -55,7 +55,7 @@ func StartSamba(t testing.TB) *Samba {
 	at := net.IPv4(127, 1+byte(rand.IntN(250)), byte(rand.IntN(256)), 1+byte(rand.IntN(250)))
 	s := &Samba{certified: certify(t, at), TLS: "ldaps://" + at.String(), Plain: "ldap://" + at.String()}
 	dc := filepath.Join(s.Dir, "dc")
-	found := exec.CommandContext(t.Context(), "samba-tool", "domain", "provision", "--realm=CORP.EXAMPLE", "--domain=CORP", "--server-role=dc", "--dns-backend=NONE", //nolint:gosec // a test's own
+	found := exec.CommandContext(t.Context(), "samba-tool", "domain", "provision", "--realm=CORP.EXAMPLE", "--domain=CORP", "--server-role=dc", "--dns-backend=NONE", // a test's own
 		"--adminpass="+adminWord, "--targetdir="+dc, "--host-name=dc1", "--host-ip="+at.String(), "--option=server services=ldap",
 		"--option=interfaces="+at.String()+"/8", "--option=bind interfaces only=yes", "--option=log file="+filepath.Join(s.Dir, "log"), "--option=pid directory="+s.Dir,
 		"--option=tls certfile="+filepath.Join(s.Dir, "cert.pem"), "--option=tls keyfile="+filepath.Join(s.Dir, "key.pem"), "--option=tls cafile="+filepath.Join(s.Dir, "cert.pem"))
@@ -63,7 +63,7 @@ func StartSamba(t testing.TB) *Samba {
 		t.Fatalf("found a domain, which root may: %v\n%s", err, out)
 	}
 	var out bytes.Buffer
-	run := exec.Command("samba", "--foreground", "--no-process-group", "--model=single", "--configfile="+filepath.Join(dc, "etc", "smb.conf")) //nolint:gosec // a test's own
+	run := exec.Command("samba", "--foreground", "--no-process-group", "--model=single", "--configfile="+filepath.Join(dc, "etc", "smb.conf")) // a test's own
 	run.Stdout, run.Stderr = &out, &out
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ import ldb, sys
 db = ldb.Ldb(sys.argv[1])
 db.modify(ldb.Message.from_dict(db, {"dn": sys.argv[2], "pwdLastSet": "116444736000000000"}, ldb.FLAG_MOD_REPLACE))
 `
-	write := exec.CommandContext(s.t.Context(), "/usr/bin/python3", "-c", program, filepath.Join(s.Dir, "dc", "private", "sam.ldb.d", strings.ToUpper(Domain)+".ldb"), Entry("people", name)) //nolint:gosec // a test's own
+	write := exec.CommandContext(s.t.Context(), "/usr/bin/python3", "-c", program, filepath.Join(s.Dir, "dc", "private", "sam.ldb.d", strings.ToUpper(Domain)+".ldb"), Entry("people", name)) // a test's own
 	if out, err := write.CombinedOutput(); err != nil {
 		s.t.Fatalf("%v\n%s", err, out)
 	}

@@ -188,7 +188,7 @@ access to * by dn.exact=%[5]q read by self read by anonymous auth by * none
 // Start runs the server again after Stop, at the same addresses.
 func (s *Slapd) Start() {
 	s.t.Helper()
-	s.run = exec.Command(slapdProgram, "-f", filepath.Join(s.Dir, "slapd.conf"), "-h", s.Plain+" "+s.TLS, "-d", "0") //nolint:gosec // a test's own
+	s.run = exec.Command(slapdProgram, "-f", filepath.Join(s.Dir, "slapd.conf"), "-h", s.Plain+" "+s.TLS, "-d", "0") // a test's own
 	s.run.Stdout, s.run.Stderr = &s.out, &s.out
 	if err := s.run.Start(); err != nil {
 		s.t.Fatal(err)

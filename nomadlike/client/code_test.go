@@ -23,7 +23,7 @@ import (
 type oneFile struct {
 	manifest tree.Manifest
 	content  []byte
-	ctx      context.Context //nolint:containedctx // of a stream
+	ctx      context.Context // of a stream
 	stuck    bool
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -92,7 +93,10 @@ func TestStagingPeers(t *testing.T) {
 		t.Helper()
 		told, err := StagingPeers(s.store.Snapshot(), node, &structs.StagingPeersAsk{AllocID: structs.AllocID("prepares", 0, 1, rank), Project: "default", Digest: digest})
 		if err != nil {
-			return err.(*structs.Error).ID //nolint:errorlint // as it says
+			if refused, ok := errors.AsType[*structs.Error](err); ok {
+				return refused.ID
+			}
+			t.Fatal(err)
 		}
 		text := ""
 		for _, peer := range told.Peers {

@@ -171,7 +171,7 @@ func (c *crowd) job(name string) *structs.Job {
 // length is how long a job ran: users differ.
 func (c *crowd) length(job *structs.Job) time.Duration {
 	user := 0
-	fmt.Sscanf(job.User, "u%d", &user) //nolint:errcheck // it was made by job
+	fmt.Sscanf(job.User, "u%d", &user) // it was made by job
 	return time.Duration(float64(10*time.Minute) * float64(1+user) * c.rng.ExpFloat64())
 }
 

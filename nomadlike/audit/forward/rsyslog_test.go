@@ -110,7 +110,7 @@ action(type="omfile" file="%[1]s/messages" template="fields")
 		s.t.Fatal(err)
 	}
 	s.said.Reset()
-	s.run = exec.Command(program, "-n", "-f", s.file("rsyslog.conf"), "-i", s.file("pid")) //nolint:gosec // a test's own
+	s.run = exec.Command(program, "-n", "-f", s.file("rsyslog.conf"), "-i", s.file("pid")) // a test's own
 	s.run.Stdout, s.run.Stderr = &s.said, &s.said
 	s.run.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.run.Start(); err != nil {

@@ -77,7 +77,7 @@ func (s *servers) ask(ctx context.Context, addr, alloc string) (Source, error) {
 }
 
 type source struct {
-	ctx      context.Context //nolint:containedctx // of a stream
+	ctx      context.Context // of a stream
 	of       *servers
 	fault    fault
 	manifest tree.Manifest

@@ -61,7 +61,7 @@ type Store struct {
 	room     space
 	proof    verification
 	settling sync.WaitGroup  // copies on their way to the disk, and looks at copies
-	life     context.Context //nolint:containedctx // of the looks at copies; ended by Close
+	life     context.Context // of the looks at copies; ended by Close
 	end      context.CancelFunc
 	mu       struct {
 		sync.Mutex

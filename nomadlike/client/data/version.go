@@ -215,7 +215,7 @@ func (vs Versions) bringBack(key, user string) error {
 	defer s.mu.Unlock()
 	digest, err := os.ReadFile(s.path("index", key))
 	if err != nil || filepath.Base(string(digest)) != string(digest) || s.believed(string(digest)) {
-		return nil //nolint:nilerr // there is none
+		return nil // there is none
 	}
 	users, err := os.ReadDir(s.path("uses", string(digest)))
 	for _, one := range users {
@@ -230,7 +230,7 @@ func (vs Versions) bringBack(key, user string) error {
 		return nil // it goes on with that
 	}
 	if err := os.Rename(s.path("sets", string(digest)), s.path("parts", key)); err != nil {
-		return nil //nolint:nilerr // it was removed, and is made from nothing
+		return nil // it was removed, and is made from nothing
 	}
 	for _, name := range []string{"journal", manifestFile, markerFile, originFile, "used"} {
 		if err := os.Remove(s.path("parts", key, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -242,8 +242,11 @@ func (vs Versions) bringBack(key, user string) error {
 
 // salvage finds of a copy without a journal what is as the manifest says.
 func (c *copier) salvage() error {
-	if _, err := os.Lstat(filepath.Join(c.dir, "tree")); err != nil {
-		return nil //nolint:nilerr // nothing was copied yet
+	switch _, err := os.Lstat(filepath.Join(c.dir, "tree")); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // nothing was copied yet
+	case err != nil:
+		return fmt.Errorf("look for what was copied: %w", err)
 	}
 	for i, f := range c.version.files {
 		for chunk := range f.chunks() {

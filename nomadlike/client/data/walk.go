@@ -25,7 +25,7 @@ func list(ctx context.Context, root *os.Root, dir string) (*Listing, error) {
 
 // walk is a listing in the making.
 type walk struct {
-	ctx      context.Context //nolint:containedctx // of one call of list
+	ctx      context.Context // of one call of list
 	root     *os.Root
 	listing  *Listing
 	mayChown bool

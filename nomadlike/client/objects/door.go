@@ -124,7 +124,7 @@ func stepInto(at *os.File, element string, create bool, mode uint32) (*os.File, 
 
 func retried(call func() (int, error)) (int, error) {
 	for {
-		if n, err := call(); err != unix.EINTR { //nolint:errorlint // of a system call
+		if n, err := call(); !errors.Is(err, unix.EINTR) {
 			return n, err
 		}
 	}

@@ -23,7 +23,7 @@ const (
 // finisher makes a version of an upload.
 type finisher struct {
 	*upload
-	ctx     context.Context //nolint:containedctx // of this one run
+	ctx     context.Context // of this one run
 	done    *atomic.Int64   // bytes looked at
 	buffer  []byte
 	batch   []int // entries that are whole, and not on the disk yet
@@ -350,7 +350,7 @@ func ours(info os.FileInfo) bool {
 // links is how many names a file has.
 func links(info os.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && info.Mode().IsRegular() {
-		return uint64(stat.Nlink) //nolint:unconvert // of fewer bits on some machines
+		return uint64(stat.Nlink)
 	}
 	return 1
 }

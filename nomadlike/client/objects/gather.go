@@ -23,7 +23,7 @@ type taking struct {
 	door      *door
 	dir       *os.Root        // up-ID
 	id        string          // of the upload
-	ctx       context.Context //nolint:containedctx // of this one run
+	ctx       context.Context // of this one run
 	done, all *atomic.Int64
 	leaf      string // in dir: what becomes the version
 	share     bool   // nobody of the job writes any more: files may be the version's own
@@ -171,7 +171,7 @@ func (t *taking) link(file *os.File, info fs.FileInfo, stat *syscall.Stat_t, nam
 	leaf := path.Base(name)
 	const half = ".nomadlike-link"
 	if err := unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(int(file.Fd())), int(dir.Fd()), half, unix.AT_SYMLINK_FOLLOW); err != nil {
-		return false, nil //nolint:nilerr // where it cannot be linked it is copied
+		return false, nil // where it cannot be linked it is copied
 	}
 	err = t.own(file, info, mode)
 	if err == nil {

@@ -263,11 +263,11 @@ func (s leavings) doorOfLeft(ask *structs.DataAsk) (*door, error) {
 	at, found := s.mu.left[p.Kind+"/"+p.Storage][ask.Upload]
 	s.mu.Unlock()
 	if !found {
-		return nil, nil //nolint:nilnil // nothing is to be done
+		return nil, nil // nothing is to be done
 	}
 	d, err := openLeft(at)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // likewise
+		return nil, nil // likewise
 	}
 	if err != nil {
 		return nil, structs.NewError(structs.CodeUnavailable, "objects.failed", "storage", p.Storage, "path", path.Join(at.root, at.below), "cause", words.Cause(err)).Because(err)

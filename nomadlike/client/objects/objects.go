@@ -72,7 +72,7 @@ type Config struct {
 type Store struct {
 	config  Config
 	stop    context.CancelFunc
-	running context.Context //nolint:containedctx // of what goes on after a question was answered
+	running context.Context // of what goes on after a question was answered
 
 	mu struct {
 		sync.Mutex

@@ -233,7 +233,7 @@ func (c *verifier) look(ctx context.Context, entry *tree.Entry) (what string, er
 		}
 	case tree.KindLink:
 		if target, err := c.root.Readlink(entry.Path); err != nil || target != entry.Target {
-			return structs.DataChanged, nil //nolint:nilerr // it is no link
+			return structs.DataChanged, nil // it is no link
 		}
 	case tree.KindFile:
 		return c.compare(ctx, entry)

@@ -143,7 +143,7 @@ func outputOf(storages []workspace.Storage, from *structs.DataOutput) (root *os.
 func (d *door) taken(dir *os.Root) (*structs.DataReply, error) {
 	sealed, err := readSmall(dir, sealedFile, 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // not made
+		return nil, nil // not made
 	}
 	if err != nil {
 		return nil, d.failed(err)
@@ -154,7 +154,7 @@ func (d *door) taken(dir *os.Root) (*structs.DataReply, error) {
 	}
 	data, err := readSmall(d.own, d.name, tree.ManifestSizeMax)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && string(tree.DigestOf(data)) != string(sealed) {
-		return nil, nil //nolint:nilnil // what is there is another's
+		return nil, nil // what is there is another's
 	}
 	if err != nil {
 		return nil, d.failed(err)

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +56,16 @@ func takeOf(number int, below string, ended bool) *structs.DataAsk {
 	}
 }
 
+// refusalID is the id of the text of an error.
+func refusalID(t *testing.T, err error) string {
+	t.Helper()
+	told, ok := errors.AsType[*structs.Error](err)
+	if !ok {
+		t.Fatalf("refused with %v, which has no text for people", err)
+	}
+	return told.ID
+}
+
 // asked asks until it is done.
 func asked(t *testing.T, s *Store, ask *structs.DataAsk) (reply *structs.DataReply, refused string) {
 	t.Helper()
@@ -62,7 +73,7 @@ func asked(t *testing.T, s *Store, ask *structs.DataAsk) (reply *structs.DataRep
 		var err error
 		reply, err = s.Answer(t.Context(), ask)
 		if err != nil {
-			refused = err.(*structs.Error).ID //nolint:errorlint // as Answer says
+			refused = refusalID(t, err)
 			return true
 		}
 		return reply.Done

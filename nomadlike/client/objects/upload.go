@@ -354,11 +354,12 @@ func writeAt(root *os.Root, name string, offset int64, data []byte) error {
 // room refuses what does not fit the file system of a door.
 func (s *Store) room(d *door, more int64) error {
 	free, err := s.config.FreeBytes(fmt.Sprintf("/proc/self/fd/%d", d.parent.Fd()))
-	if err != nil || free >= s.config.LeastFree+uint64(max(more, 0)) {
-		return nil //nolint:nilerr // who cannot tell is told when it is full
+	least := s.config.LeastFree + uint64(max(more, 0))
+	if err == nil && free < least { // where nothing is known of it, the write fails
+		return structs.NewError(structs.CodeUnavailable, "objects.no_room", "storage", d.place.Storage, "path", d.place.Path,
+			"size", structs.FormatSize(more), "free", structs.FormatSize(int64(free)), "least", structs.FormatSize(int64(s.config.LeastFree)))
 	}
-	return structs.NewError(structs.CodeUnavailable, "objects.no_room", "storage", d.place.Storage, "path", d.place.Path,
-		"size", structs.FormatSize(more), "free", structs.FormatSize(int64(free)), "least", structs.FormatSize(int64(s.config.LeastFree)))
+	return nil
 }
 
 // missing lists which of some chunks have to be sent, by their place in the list.

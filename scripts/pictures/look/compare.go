@@ -133,7 +133,7 @@ func (r *Report) compare(path, name string, is Twin, update bool) error {
 		return err
 	}
 	r.Stored++
-	return os.WriteFile(path, data, 0o644) //nolint:gosec // part of the repository
+	return os.WriteFile(path, data, 0o644) // part of the repository
 }
 
 // missing finds stored pictures of pages that were not taken, and counts the bytes of
@@ -184,7 +184,7 @@ func differ(name, theme string, was, is *image.RGBA) []Difference {
 		for k := range 3 {
 			a, b := int(was.Pix[i+k]), int(is.Pix[i+k])
 			far = max(far, a-b, b-a)
-			marked.Pix[i+k] = uint8(255 - (255-b)/4) //nolint:gosec // at most 255
+			marked.Pix[i+k] = uint8(255 - (255-b)/4) // at most 255
 		}
 		marked.Pix[i+3] = 0xff
 		if far >= pixelFar {

@@ -123,13 +123,13 @@ func within(order []pair, gather int) (palette []pair, places map[pair]uint8) {
 			}
 			palette = append(palette, p)
 		}
-		places[p] = uint8(nearest) //nolint:gosec // below the number of colours
+		places[p] = uint8(nearest) // below the number of colours
 	}
 	return palette, places
 }
 
 func chunk(name string, data []byte) []byte {
-	out := binary.BigEndian.AppendUint32(nil, uint32(len(data))) //nolint:gosec // a palette
+	out := binary.BigEndian.AppendUint32(nil, uint32(len(data))) // a palette
 	out = append(append(out, name...), data...)
 	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out[4:]))
 }
@@ -162,7 +162,7 @@ func Decode(data []byte) (Twin, error) {
 	shown := make([]pair, colours)
 	for i, c := range indexed.Palette {
 		r, g, b, _ := c.RGBA()
-		shown[i] = pair{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), dark[3*i], dark[3*i+1], dark[3*i+2]} //nolint:gosec // 16 bits of a channel
+		shown[i] = pair{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), dark[3*i], dark[3*i+1], dark[3*i+2]} // 16 bits of a channel
 	}
 	for i, place := range indexed.Pix {
 		l, d := t.Light.Pix[4*i:4*i+4:4*i+4], t.Dark.Pix[4*i:4*i+4:4*i+4]

@@ -23,7 +23,7 @@ func main() {
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: provider.Certificate().Raw})
 	if err := os.WriteFile(os.Args[1], certificate, 0o600); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1) //nolint:gocritic // it ends with the process
+		os.Exit(1) // it ends with the process
 	}
 	fmt.Println(provider.URL)
 	var back []string

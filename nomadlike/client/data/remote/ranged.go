@@ -19,7 +19,7 @@ type opener func(ctx context.Context, offset, length int64) (io.ReadCloser, erro
 // ranged reads a range of a file. After a cut, or when a server stalls, it asks
 // again for what is missing.
 type ranged struct {
-	ctx    context.Context //nolint:containedctx // of one piece of a copy, from open to close
+	ctx    context.Context // of one piece of a copy, from open to close
 	open   opener
 	stall  time.Duration
 	wait   func(attempt int) time.Duration
@@ -105,7 +105,7 @@ func (r *ranged) cause(ctx context.Context, err error) error {
 // guarded reports why a body was broken off.
 type guarded struct {
 	io.ReadCloser
-	ctx context.Context //nolint:containedctx // of the response
+	ctx context.Context // of the response
 }
 
 func (g *guarded) Read(p []byte) (int, error) {
