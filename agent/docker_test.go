@@ -152,7 +152,10 @@ func startChanged(t testing.TB, settings config.Settings, options Options, chang
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { stopAgent(t, agent) })
+	t.Cleanup(func() {
+		stopAgent(t, agent)
+		endTasks(config)
+	})
 	return agent
 }
 

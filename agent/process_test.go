@@ -90,13 +90,16 @@ func startProcess(t *testing.T, told processSettings) *process {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), processEnv+"="+string(settings), superviseEnv+"="+strings.Join(supervise, " "))
+	cmd.Env = append(os.Environ(), processEnv+"="+string(settings), superviseEnv+"="+strings.Join(supervisors.Command(), " "))
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	p := &process{t: t, cmd: cmd}
-	t.Cleanup(func() { p.end(syscall.SIGKILL) })
+	t.Cleanup(func() {
+		p.end(syscall.SIGKILL)
+		supervisors.EndBelow(told.Dir)
+	})
 	return p
 }
 

@@ -30,19 +30,19 @@ func TestMain(m *testing.M) {
 	if settings := os.Getenv(processEnv); settings != "" {
 		os.Exit(runProcess(settings))
 	}
-	program, err := supervisortest.Build()
-	if err != nil {
+	var err error
+	if supervisors, err = supervisortest.Build(); err != nil {
 		panic(err)
 	}
-	supervise = program.Command()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		program.Remove()
+		supervisors.Remove()
 		os.Exit(code)
 	}))
 }
 
-// supervise starts a supervisor, which is the program that users have.
-var supervise []string
+// supervisors is the program that supervises the tasks of the tests' agents, which is the
+// one that users have.
+var supervisors supervisortest.Program
 
 // testOptions log to the test, and find the configuration directory in a
 // temporary one.
@@ -51,7 +51,7 @@ func testOptions(t testing.TB) Options {
 	return Options{
 		Log:        slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelInfo})),
 		Getenv:     func(name string) string { return map[string]string{"NOMADLIKE_CONFIG_DIR": dir}[name] },
-		Supervisor: supervise,
+		Supervisor: supervisors.Command(),
 		foundLook:  time.Millisecond, // the tests of founding take longer
 	}
 }
@@ -102,8 +102,18 @@ func startAgent(t testing.TB, settings config.Settings, options Options) *Agent 
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { stopAgent(t, agent) })
+	t.Cleanup(func() {
+		stopAgent(t, agent)
+		endTasks(config)
+	})
 	return agent
+}
+
+// endTasks ends the tasks of an agent that has stopped, at the end of a test.
+func endTasks(config config.Config) {
+	if config.DataDir != "" { // else they have ended with it
+		supervisors.EndBelow(config.DataDir)
+	}
 }
 
 func stopAgent(t testing.TB, agent *Agent) {

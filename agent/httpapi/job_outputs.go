@@ -36,6 +36,9 @@ func outputs(snapshot *state.Snapshot, job *structs.Job, may func(*structs.DataO
 		slices.SortStableFunc(list, func(a, b api.JobOutput) int { return cmp.Compare(outputRank(a.State), outputRank(b.State)) })
 		list = list[:api.OutputsMax]
 	}
+	for i := range list { // of those that are shown only: a batch may have a hundred thousand
+		list[i].Node = t.node(&list[i])
+	}
 	return list, counts
 }
 
@@ -111,12 +114,17 @@ func (t *outputTeller) place(subjob *structs.Subjob, attempt uint64) api.JobOutp
 		return out
 	}
 	out.Path, out.Storage = t.job.OfAttempt(attempt).OutputOf(subjob.Index), t.job.OutputStorage
-	for alloc := range t.snapshot.Gang(t.job.ID, subjob.Index, attempt) {
+	return out
+}
+
+// node is that of rank 0 of the attempt which wrote an output.
+func (t *outputTeller) node(out *api.JobOutput) string {
+	for alloc := range t.snapshot.Gang(t.job.ID, out.Subjob, out.Attempt) {
 		if alloc.Rank == 0 {
-			out.Node = alloc.NodeName
+			return alloc.NodeName
 		}
 	}
-	return out
+	return ""
 }
 
 // settle tells how far the version is that was begun of an output.

@@ -31,23 +31,33 @@ func End(argument string, programs ...string) {
 	}
 	table := processes()
 	for _, p := range table {
-		own := slices.Contains(programs, strings.TrimSuffix(p.exe, " (deleted)"))
+		own := slices.Contains(programs, strings.TrimSuffix(p.exe, gone))
 		if own && p.pid != os.Getpid() && len(p.arguments) > 1 && p.arguments[1] == argument {
 			endTree(table, p.pid)
 		}
 	}
 }
 
-// EndProgram kills every process that runs the file of this path, and all that it
-// started. The file may be gone.
-func EndProgram(path string) {
+// EndProgram kills every process that runs the file of this path in a directory, or in
+// one below it, and all that it started. File and directory may be gone.
+func EndProgram(path, dir string) {
 	table := processes()
 	for _, p := range table {
-		if strings.TrimSuffix(p.exe, " (deleted)") == path && p.pid != os.Getpid() {
+		if strings.TrimSuffix(p.exe, gone) != path || p.pid == os.Getpid() {
+			continue
+		}
+		cwd, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(p.pid), "cwd"))
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		if below, err := filepath.Rel(dir, strings.TrimSuffix(cwd, gone)); err == nil && filepath.IsLocal(below) {
 			endTree(table, p.pid)
 		}
 	}
 }
+
+// gone is what the kernel adds to the path of a file that was removed.
+const gone = " (deleted)"
 
 // endTree kills a process before its children, so that it starts no more.
 func endTree(table []process, pid int) {

@@ -2,6 +2,7 @@ package orphans
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A process of the program ends, also when its file is gone; others stay.
+// A process of the program ends, also when its file and directory are gone; others stay.
 func TestEndProgram(t *testing.T) {
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
@@ -39,22 +40,27 @@ func TestEndProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(t.TempDir(), "sleep")
+	program, dir := filepath.Join(t.TempDir(), "sleep"), filepath.Join(t.TempDir(), "state", "tasks")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(program, contents, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	own := exec.Command(program, "1000")
+	own.Dir = dir
 	if err := own.Start(); err != nil {
 		t.Fatal(err)
 	}
-	EndProgram(program + "2")
+	EndProgram(program+"2", "/")
+	EndProgram(program, dir+"2")
 	if err := syscall.Kill(own.Process.Pid, 0); err != nil {
 		t.Errorf("a process of another program: %v", err)
 	}
-	if err := os.Remove(program); err != nil {
+	if err := errors.Join(os.Remove(program), os.Remove(dir)); err != nil {
 		t.Fatal(err)
 	}
-	EndProgram(program)
+	EndProgram(program, filepath.Dir(dir))
 	if state, err := own.Process.Wait(); err != nil || state.Success() {
 		t.Errorf("the process ended by %v %v", state, err)
 	}

@@ -40,8 +40,13 @@ func Build() (Program, error) {
 // Command is the command line that starts it.
 func (p Program) Command() []string { return []string{p.path} }
 
+// EndBelow kills the supervisors of agents whose data lies below a directory, with their
+// tasks, which outlive agents: a test calls it at its end, lest every later test run
+// beside them.
+func (p Program) EndBelow(dir string) { orphans.EndProgram(p.path, dir) }
+
 // Remove kills the supervisors that are left, with their tasks, and removes the program.
 func (p Program) Remove() {
-	orphans.EndProgram(p.path)
+	p.EndBelow("/")
 	_ = os.RemoveAll(filepath.Dir(p.path)) // a leftover below /tmp harms nobody
 }
