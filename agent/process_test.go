@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -68,7 +69,7 @@ func runProcess(settings string) int {
 	if err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
-		err = Run(ctx, config, Options{Out: os.Stdout, Supervisor: strings.Split(os.Getenv(superviseEnv), " ")})
+		err = Run(ctx, config, Options{Out: os.Stdout, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})), Supervisor: strings.Split(os.Getenv(superviseEnv), " ")})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -180,7 +181,7 @@ func TestKilledAgentComesBackWithItsTask(t *testing.T) {
 	t.Logf("back after %s", time.Since(begin))
 	found, _, err := client.Job(t.Context(), job.Job.ID, nil)
 	if err != nil || found.State != structs.JobRunning || found.Attempt != 1 {
-		t.Fatalf("job after the kill: %+v %v", found, err)
+		t.Fatalf("job after the kill: %s, attempt %d, because of %v, %v", found.State, found.Attempt, found.Reason, err)
 	}
 	if err := os.WriteFile(flag, nil, 0o600); err != nil {
 		t.Fatal(err)

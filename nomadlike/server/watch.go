@@ -186,7 +186,9 @@ func (w *watch) probe(ctx context.Context, order *ProbeOrder) {
 	answered, refused := false, false
 	if ok {
 		err := w.config.Peers.Alive(once, agent)
-		answered, refused = err == nil, errors.Is(err, ErrAgentDown)
+		// A node on this server's own machine, whose client opens after the server has
+		// begun to lead: the machine lives, for it is the one that asks.
+		answered, refused = err == nil, errors.Is(err, ErrAgentDown) || err != nil && order.NodeID == w.config.ID
 	}
 	w.answer(ctx, func(now time.Duration) []LivenessEffect {
 		if refused {

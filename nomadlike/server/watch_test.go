@@ -2,9 +2,11 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -22,6 +24,47 @@ func TestLifetime(t *testing.T) {
 		at, want = at.Add(step.passes), want+step.lived
 		if got := clock.now(at); got != want {
 			t.Errorf("after %s: %s lived, want %s", step.passes, got, want)
+		}
+	}
+}
+
+// A node on the machine of the server that judges it lives while its client opens, which
+// may take longer than a node may be silent: its tasks go on. Another one is lost.
+func TestOwnMachineLives(t *testing.T) {
+	s := &scripted{t: t, store: state.New(), now: 1}
+	for _, id := range []string{"s1", "n1"} {
+		s.apply(structs.CommandNodeRegister, &structs.NodeRegister{Node: structs.Node{ID: id, Name: id, RPCAddr: id, Capacity: structs.Capacity{CPU: 1, Memory: 1}}})
+	}
+	for id, want := range map[string][]structs.NodeStatus{
+		"s1": {structs.NodeDisconnected, structs.NodeLost}, "n1": {structs.NodeLost},
+	} {
+		peers := NewFakePeers()
+		peers.Cut("s1", id, true)
+		w := &watch{
+			config: &Config{ID: "s1", Store: s.store, Peers: peers.For("s1")}, machine: NewLiveness(LivenessTimings{}, 1),
+			answers: make(chan func(time.Duration) []LivenessEffect, 1),
+		}
+		node := &structs.Node{ID: id, Incarnation: 1, Status: structs.NodeReady, RegisterIndex: 1}
+		w.machine.Know(0, node)
+		var judged []structs.NodeStatus
+		var lostAt time.Duration
+		for now := time.Duration(0); now < 30*time.Second; now += watchEvery {
+			for effects := w.machine.Tick(now); len(effects) > 0; effects = effects[1:] {
+				switch effect := effects[0]; {
+				case effect.Probe != nil:
+					w.probe(t.Context(), effect.Probe)
+					effects = append(effects, (<-w.answers)(now)...)
+				case effect.Declare != nil:
+					node.Status, judged = effect.Declare.Status, append(judged, effect.Declare.Status)
+					w.machine.Know(now, node)
+					if lostAt == 0 && node.Status == structs.NodeLost {
+						lostAt = now
+					}
+				}
+			}
+		}
+		if !slices.Equal(judged, want) || (id == "s1") != (lostAt >= 20*time.Second) {
+			t.Errorf("%s was judged %v, lost after %s", id, judged, lostAt)
 		}
 	}
 }
