@@ -20,7 +20,6 @@ import (
 
 	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
-	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/client/rankshell"
 	"nomadlike/nomadlike/structs"
@@ -135,29 +134,6 @@ func (e *engine) agentOn(t *testing.T, shared string) (*Agent, *api.Client) {
 }
 
 func (e *engine) change(c *config.Config) { c.Client.Docker.Program = e.program }
-
-// startChanged starts an agent with a configuration that no file can give.
-func startChanged(t testing.TB, settings config.Settings, options Options, change func(*config.Config)) *Agent {
-	t.Helper()
-	zero, loopback := 0, "127.0.0.1"
-	base := config.Settings{Bind: &loopback, Ports: &config.PortsBlock{HTTP: &zero, Gossip: &zero}}
-	config, err := config.Load(nil, base.Over(settings), messages.English)
-	if err != nil {
-		t.Fatal(err)
-	}
-	change(&config)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	agent, err := Start(ctx, config, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		stopAgent(t, agent)
-		endTasks(config)
-	})
-	return agent
-}
 
 // loggedIn is a client of the development agent that was started with options.
 func loggedIn(t testing.TB, options Options) *api.Client {

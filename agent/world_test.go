@@ -90,12 +90,19 @@ const stopPatience = time.Minute
 // startAgent starts an agent that stops with the test.
 func startAgent(t testing.TB, settings config.Settings, options Options) *Agent {
 	t.Helper()
+	return startChanged(t, settings, options, func(*config.Config) {})
+}
+
+// startChanged starts an agent with a configuration that no file can give.
+func startChanged(t testing.TB, settings config.Settings, options Options, change func(*config.Config)) *Agent {
+	t.Helper()
 	zero, loopback := 0, "127.0.0.1"
 	base := config.Settings{Bind: &loopback, Ports: &config.PortsBlock{HTTP: &zero, Gossip: &zero}}
 	config, err := config.Load(nil, base.Over(settings), messages.English)
 	if err != nil {
 		t.Fatal(err)
 	}
+	change(&config)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	agent, err := Start(ctx, config, options)
