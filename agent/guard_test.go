@@ -258,7 +258,7 @@ var noEntry = map[string]string{
 	"data.tus_create": "goes to a node's storage", "data.tus_write": "goes to a node's storage", "data.tus_remove": "goes to a node's storage",
 	"data.upload_missing": "asks", "data.chunks": "asks", "data.verify": "asks",
 	"jobs.consent":       "needs a VIP job that asks; its entry goes by propose like the others",
-	"allocations.commit": "is done by the node; its event goes by propose like the others", "nodes.image": "needs an engine; its event goes by propose like the others", "images.delete": "names the image in its query; its entry goes by propose like the others", "nodes.treat_device": "needs a device; its entry goes by propose like the others",
+	"allocations.commit": "is done by the node; its event goes by propose like the others", "allocations.page": "hands out an address and writes nothing", "nodes.image": "needs an engine; its event goes by propose like the others", "images.delete": "names the image in its query; its entry goes by propose like the others", "nodes.treat_device": "needs a device; its entry goes by propose like the others",
 	"session.create": "signs in by a token, or as login.create does", "session.begin": "changes nothing here", "login.begin": "changes nothing here", "session.delete": "ends at this agent; a token that a password made goes by propose like the others",
 	"login.create": "rests on the account and its password: see TestSigningInIsComparedInTheLog", "tokens.extend": "needs a token that a sign-in made; its entry goes by propose like the others",
 	"tokens.bootstrap": "the log compares the setup secret", "agent.join": "the log takes the use of the join token", "agent.renew": "a certificate, by the proof of a key: see TestRenewalWhileRemoved",

@@ -309,9 +309,13 @@ func (a *Agent) openPort(ctx context.Context) error {
 	}
 	a.conditions = &conditions{self: a.ID(), raft: &a.servers.raft, log: a.log}
 	a.removed = &dismissal{id: a.ID(), node: a.config.Client.Enabled, log: a.log, fail: a.life.fail}
-	a.mux = rpc.NewMux(listener, rpc.MuxConfig{
+	muxed := rpc.MuxConfig{
 		Identity: a.ident, Logger: a.log, ConnsPerIPMax: a.config.Limits.ConnectionsPeer, Relay: a.node.relay(), Now: a.options.now,
-	})
+	}
+	if a.config.TaskDomain != "" && a.config.Server.Enabled {
+		muxed.Pages = (&pageCertificate{domain: a.config.TaskDomain, ca: a.identity.ca, now: a.options.now, log: a.log}).named
+	}
+	a.mux = rpc.NewMux(listener, muxed)
 	a.removals = openRemovals(a.config.DataDir, a.config.Server.Enabled)
 	a.removals.log, a.removals.life, a.removals.disconnect = a.log, a.life, a.mux.Disconnect
 	a.rpc = rpc.NewServer(a.ident, a.log)

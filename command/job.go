@@ -36,6 +36,7 @@ func jobVerbs() []verb {
 		{path: "job exec", args: "JOB COMMAND...", stopAtArg: 1, setup: jobExec},
 		{path: "job forward", args: "JOB LOCAL[:PORT]...", setup: jobForward},
 		{path: "job inspect", args: "JOB", setup: jobInspect},
+		{path: "job open", args: "JOB PORT", setup: jobOpen},
 		{path: "job figures", args: "JOB", setup: jobUsage},
 		{path: "job history", args: "JOB", setup: jobHistory},
 		{path: "job diff", args: "JOB [OTHER]", setup: jobDiff},

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,12 +14,11 @@ import (
 
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/taskport"
 )
 
 // Bounds of a tunnel.
 const (
-	tunnelConnsMax  = 90 // at once; a task's side takes 96 of one connection of ssh
-	tunnelHandshake = 30 * time.Second
 	tunnelPatience  = 2 * time.Minute // with a cluster that does not answer, before giving up
 	tunnelRetry     = 500 * time.Millisecond
 	tunnelRetryMost = 5 * time.Second
@@ -67,7 +64,7 @@ type link struct {
 func newTunnel(client *api.Client, alloc *structs.Allocation, say func(string, ...any)) *tunnel {
 	target := structs.SSHTarget{Job: alloc.JobID, Rank: alloc.Rank, Subjob: alloc.Subjob, Attempt: alloc.Attempt}
 	return &tunnel{
-		host: target.Host(), say: say, places: make(chan struct{}, tunnelConnsMax),
+		host: target.Host(), say: say, places: make(chan struct{}, taskport.ConnsMax),
 		open: func(ctx context.Context) (taskStream, ssh.PublicKey, error) { return openTask(ctx, client, alloc) },
 		runs: func(ctx context.Context) error {
 			_, err := sshRank(ctx, client, target)
@@ -129,22 +126,14 @@ func (t *tunnel) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	patience := time.AfterFunc(tunnelHandshake, func() { stream.Close() })
-	defer patience.Stop()
-	checker := &ssh.CertChecker{IsHostAuthority: func(key ssh.PublicKey, _ string) bool {
-		return string(key.Marshal()) == string(cluster.Marshal())
-	}}
-	client, channels, requests, err := ssh.NewClientConn(stream, net.JoinHostPort(t.host, "22"), &ssh.ClientConfig{
-		User: "task", HostKeyCallback: checker.CheckHostKey, HostKeyAlgorithms: []string{ssh.CertAlgoED25519v01},
-	})
+	client, err := taskport.Connect(stream, t.host, cluster)
 	if err != nil {
-		stream.Close()
 		if said := stream.ending(); said != nil {
 			return said
 		}
-		return fmt.Errorf("connect with the task: %w", err)
+		return err
 	}
-	t.set(&link{Client: ssh.NewClient(client, channels, requests), stream: stream})
+	t.set(&link{Client: client, stream: stream})
 	return nil
 }
 
@@ -248,9 +237,9 @@ func (t *tunnel) carry(ctx context.Context, port *tunnelPort, local net.Conn) {
 		if tcp, ok := local.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // closing it is enough otherwise
 		}
-		if cause := refusal(err); cause != "" && ctx.Err() == nil && !port.told.Swap(true) {
+		if cause := taskport.Refusal(err); cause != "" && ctx.Err() == nil && !port.told.Swap(true) {
 			id := "cli.forward.unreached"
-			if strings.HasSuffix(cause, "connection refused") {
+			if taskport.Nobody(err) {
 				id = "cli.forward.nobody"
 			}
 			t.tell(id, "port", port.number, "address", port.listener.Addr(), "cause", safe(cause))
@@ -282,23 +271,7 @@ func (t *tunnel) dial(ctx context.Context, port int) (net.Conn, error) {
 	if link == nil {
 		return nil, net.ErrClosed
 	}
-	conn, err := link.DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if strings.HasSuffix(refusal(err), "connection refused") {
-		if six, other := link.DialContext(ctx, "tcp", net.JoinHostPort("::1", strconv.Itoa(port))); other == nil {
-			return six, nil
-		}
-	}
-	return conn, err
-}
-
-// refusal is why the task's side made no connection, in its words; "" when it was
-// not that which failed.
-func refusal(err error) string {
-	var refused *ssh.OpenChannelError
-	if !errors.As(err, &refused) {
-		return ""
-	}
-	return strings.TrimPrefix(refused.Message, "nomadlike: ")
+	return taskport.Dial(ctx, link.Client, port)
 }
 
 // execStream is an exec stream as package ssh wants it.

@@ -36,19 +36,20 @@ type Config struct {
 	Server Server
 	Client Client
 
-	JoinToken auth.JoinToken // zero: found a cluster, or come back to one
-	JoinFile  string         // where the token came from; "" for a flag or one of Files
-	LogLevel  string
-	LogFormat string
-	PluginDir string
-	Plugins   []host.PluginConfig // external drivers
-	Devices   DevicePlugins
-	Limits    Limits
-	Hosts     []string // names under which browsers may reach the API
-	Scale     float64  // stretches the timings of failure detection; 1 on a quiet LAN
-	Dev       bool
-	Found     bool     // a cluster is founded although another one may know this server
-	Files     []string // that this was read from; no task sees them
+	JoinToken  auth.JoinToken // zero: found a cluster, or come back to one
+	JoinFile   string         // where the token came from; "" for a flag or one of Files
+	LogLevel   string
+	LogFormat  string
+	PluginDir  string
+	Plugins    []host.PluginConfig // external drivers
+	Devices    DevicePlugins
+	Limits     Limits
+	Hosts      []string // names under which browsers may reach the API
+	TaskDomain string   // below which browsers see tasks' pages; "": they see none
+	Scale      float64  // stretches the timings of failure detection; 1 on a quiet LAN
+	Dev        bool
+	Found      bool     // a cluster is founded although another one may know this server
+	Files      []string // that this was read from; no task sees them
 
 	said Settings // what it was made of
 }
@@ -72,6 +73,31 @@ func (r *resolver) ownName(s *Settings) {
 		return
 	}
 	r.config.Name = legalName(host)
+}
+
+// TaskDomainDev is the task domain of development mode: browsers look for names below
+// localhost on their own machine.
+const TaskDomainDev = "tasks.localhost"
+
+// taskDomain checks the domain of tasks' pages, below which no name of an agent may lie:
+// its pages would be a task's.
+func (r *resolver) taskDomain() {
+	c := &r.config
+	if c.TaskDomain == "" && c.Dev {
+		c.TaskDomain = TaskDomainDev
+	}
+	if c.TaskDomain == "" {
+		return
+	}
+	c.TaskDomain = strings.ToLower(strings.TrimPrefix(c.TaskDomain, "*."))
+	if !auth.ValidPageDomain(c.TaskDomain) {
+		r.refuse("http.task_domain", "agent.config.task_domain", "value", c.TaskDomain)
+	}
+	for _, host := range append([]string{c.Name}, c.Hosts...) {
+		if strings.HasSuffix("."+strings.ToLower(host), "."+c.TaskDomain) {
+			r.refuse("http.task_domain", "agent.config.task_domain_host", "value", c.TaskDomain, "host", host)
+		}
+	}
 }
 
 // hostPort completes an address with a default port.

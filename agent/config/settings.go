@@ -30,7 +30,10 @@ type PortsBlock struct{ HTTP, Gossip *int }
 type LogBlock struct{ Level, Format *string }
 
 // HTTPBlock is the block of the HTTP API.
-type HTTPBlock struct{ Hosts []string }
+type HTTPBlock struct {
+	Hosts      []string
+	TaskDomain *string
+}
 
 // walkSettings goes over everything that an agent can be told, and what it comes to.
 func walkSettings(v visitor, s *Settings, c *Config) {
@@ -41,10 +44,16 @@ func walkSettings(v visitor, s *Settings, c *Config) {
 		v.setting("format", word(&b.Format, &c.LogFormat, "auto", "auto", "text", "json"))
 	})
 	v.setting("plugin_dir", text(&s.PluginDir, &c.PluginDir, "").unset())
-	one(v, "http", &s.HTTP, func(v visitor, b *HTTPBlock) { v.setting("hosts", list(&b.Hosts, &c.Hosts)) })
+	one(v, "http", &s.HTTP, func(v visitor, b *HTTPBlock) {
+		v.setting("hosts", list(&b.Hosts, &c.Hosts))
+		v.setting("task_domain", text(&b.TaskDomain, &c.TaskDomain, "").unset())
+	})
 	v.setting("scale", decimal(&s.Scale, &c.Scale, 1).from(0.5, scaleMax).refused("agent.config.scale"))
 	v.setting("name", text(&s.Name, &c.Name, "").unset().onFlag("name", "cli.flag.agent_name"))
-	v.rule(func(r *resolver) { r.ownName(s) })
+	v.rule(func(r *resolver) {
+		r.ownName(s)
+		r.taskDomain()
+	})
 	one(v, "server", &s.Server, func(v visitor, b *ServerBlock) { walkServer(v, b, c) })
 	v.rule(func(r *resolver) {
 		if c.Dev && (len(c.Server.Join) > 0 || c.Server.BootstrapExpect != 1) {

@@ -88,7 +88,7 @@ func (h *allocationHandlers) execUntilEnd(ctx context.Context, cancel func(), pu
 	}
 	start.User = r.Caller.Principal.ID
 	if start.SSH != nil {
-		if err := h.hostOf(alloc, start); err != nil {
+		if err := hostOf(h.core, h.keys, alloc, start); err != nil {
 			return err
 		}
 	}
@@ -115,13 +115,13 @@ func (h *allocationHandlers) execUntilEnd(ctx context.Context, cancel func(), pu
 
 // hostOf makes the key with which the allocation's node answers a connection of ssh:
 // for the names of this allocation, whatever the caller sent.
-func (h *allocationHandlers) hostOf(alloc *structs.Allocation, start *structs.ExecStart) (err error) {
+func hostOf(h *core, keys Authority, alloc *structs.Allocation, start *structs.ExecStart) (err error) {
 	node := h.store.Snapshot().Node(alloc.NodeID)
 	if node == nil || node.Speaks() < wire.ProtocolSSH {
 		return structs.NewError(structs.CodeUnavailable, "ssh.node_old", "node", alloc.NodeName)
 	}
 	start.Env, start.TTY, start.Size = nil, false, nil
-	start.SSH, err = h.keys.SSHHost(alloc.SSHHosts(), h.now())
+	start.SSH, err = keys.SSHHost(alloc.SSHHosts(), h.now())
 	return err
 }
 

@@ -40,6 +40,7 @@ type Config struct {
 	Tell      Tell
 	Audit     AuditRecord
 
+	PageDomain string          // below which tasks' pages are; "": they are not shown
 	Addr       string          // host:port of this agent
 	SpoolDir   string          // for snapshots on their way out
 	LapseGrace time.Duration   // how long after its end a certificate is renewed
@@ -71,6 +72,7 @@ func New(c Config) *front.Front {
 	}).note
 	f := front.New(c.Door)
 	c.KeepSessions(f.SignIns())
+	site.pages.open(f)
 	toLeader := front.NewProxy(c.Door.Log, c.Identity, c.Now, func() []string {
 		if leader := c.Leader(); leader != "" {
 			return []string{leader}
@@ -102,6 +104,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		jobs:        jobHandlers{core: all, usage: &usage},
 		submissions: submissions,
 		allocations: allocationHandlers{core: all, calls: calls, images: images, keys: c.Authority},
+		pages:       &taskPageHandlers{core: all, calls: calls, keys: c.Authority, domain: c.PageDomain},
 		files:       fileHandlers{all, calls},
 		usage:       usage,
 		queue:       queueHandlers{core: all, boards: c.Replica, futures: c.Replica},

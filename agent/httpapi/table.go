@@ -11,6 +11,7 @@ type endpoints struct {
 	jobs        jobHandlers
 	submissions *submissionHandlers
 	allocations allocationHandlers
+	pages       *taskPageHandlers
 	files       fileHandlers
 	usage       usageHandlers
 	queue       queueHandlers
@@ -188,6 +189,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.ReadOf(nodes, api.NodesEvents, e.nodes.events)
 	front.ReadOf(nodes, api.NodesPast, e.usage.nodeHistory)
 	front.WriteOf(allocs, api.AllocationsCommit, e.allocations.commit)
+	front.WriteOf(allocs, api.AllocationsPage, e.pages.address)
 	front.WriteOf(nodes, api.NodesTreatDevice, e.devices.treat)
 	front.ReadOf(nodes, api.NodesRemove, e.nodes.remove)
 	front.WriteOf(nodes, api.NodesDrain, e.nodes.drain)

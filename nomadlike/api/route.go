@@ -219,6 +219,10 @@ var (
 		Name: "allocations.commit", Method: http.MethodPost, Pattern: "/v1/allocations/{id}/commit", Verb: VerbExec, Kind: ObjectJob, From: FromAllocation,
 		Summary: "Keep the container of a running task as an image on its node, and send it to a registry where one is named",
 	})
+	AllocationsPage = endpoint[TaskPageRequest, TaskPage](Route{
+		Name: "allocations.page", Method: http.MethodPost, Pattern: "/v1/allocations/{id}/page", Verb: VerbExec, Kind: ObjectJob, From: FromAllocation,
+		Summary: "Where a browser sees what a task serves on one of its ports",
+	})
 	AllocationsExec = endpoint[None, None](Route{
 		Name: "allocations.exec", Method: http.MethodGet, Pattern: "/v1/allocations/{id}/exec", Verb: VerbExec, Kind: ObjectJob, From: FromAllocation, Stream: StreamWebsocket,
 		Summary: "Run a command inside a task, over a websocket",
@@ -230,6 +234,7 @@ func allocationRoutes() []Route {
 		AllocationsRead.route,
 		AllocationsLogs.route,
 		AllocationsCommit.route,
+		AllocationsPage.route,
 		AllocationsExec.route,
 	}
 }

@@ -53,6 +53,10 @@ type MuxConfig struct {
 	// passed on to it unopened. Nil where a server answers itself.
 	Relay func(context.Context) (net.Conn, error)
 
+	// Pages, if set, returns the certificate with which people's connections for a
+	// name are answered, nil for the agent's own. It is called in each handshake.
+	Pages func(name string) *tls.Certificate
+
 	FailAfter        time.Duration // silence that breaks a machine connection
 	HandshakeTimeout time.Duration
 	HandshakesMax    int
@@ -131,6 +135,9 @@ func NewMux(listener net.Listener, config MuxConfig) *Mux {
 		served:   make(chan struct{}),
 	}
 	m.mu.lanes = make(map[string]*lane)
+	if config.Pages != nil {
+		m.tls = paged(m.tls, config.Pages)
+	}
 	m.tls = m.crowded(m.tls)
 	if config.Relay != nil {
 		m.tls = peeking(m.tls)
@@ -255,14 +262,37 @@ func (m *Mux) crowded(config *tls.Config) *tls.Config {
 			plain = peeked.Conn
 		}
 		conn, ok := plain.(*countedConn)
-		machine := slices.Contains(hello.SupportedProtos, auth.ALPNRPC) || slices.Contains(hello.SupportedProtos, auth.ALPNRaft)
-		if ok && !machine && !m.conns.hopeful(conn) {
+		if ok && !isMachine(hello) && !m.conns.hopeful(conn) {
 			m.limited(conn, tooManyConns)
 			return nil, errCrowded
 		}
 		return choose(hello)
 	}
 	return refusing
+}
+
+// paged answers people who ask for some names with certificates of their own.
+func paged(config *tls.Config, pages func(name string) *tls.Certificate) *tls.Config {
+	made, choose := config.Clone(), config.GetConfigForClient
+	made.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		chosen, err := choose(hello)
+		if err != nil || isMachine(hello) {
+			return chosen, err
+		}
+		certificate := pages(hello.ServerName)
+		if certificate == nil {
+			return chosen, nil
+		}
+		chosen = chosen.Clone()
+		chosen.Certificates = []tls.Certificate{*certificate}
+		return chosen, nil
+	}
+	return made
+}
+
+// isMachine reports whether an agent speaks, not a person.
+func isMachine(hello *tls.ClientHelloInfo) bool {
+	return slices.Contains(hello.SupportedProtos, auth.ALPNRPC) || slices.Contains(hello.SupportedProtos, auth.ALPNRaft)
 }
 
 // end closes a connection that made room for another one.

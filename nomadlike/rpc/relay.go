@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"time"
 
 	"nomadlike/nomadlike/auth"
@@ -56,8 +55,7 @@ func peeking(config *tls.Config) *tls.Config {
 			return nil, errors.New("the first bytes of the connection are gone")
 		}
 		conn.known = true
-		machine := slices.Contains(hello.SupportedProtos, auth.ALPNRPC) || slices.Contains(hello.SupportedProtos, auth.ALPNRaft)
-		if hello.ServerName == auth.ServerName && !machine {
+		if hello.ServerName == auth.ServerName && !isMachine(hello) {
 			conn.relayed = true
 			return nil, errRelayed
 		}

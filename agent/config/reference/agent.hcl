@@ -254,7 +254,8 @@ limits {
 }
 
 http {
-  hosts = ["nomadlike.example.org"]
+  hosts       = ["nomadlike.example.org"]
+  task_domain = "tasks.nomadlike.example.org"
 }
 
 plugin "nvidia" {

@@ -87,6 +87,7 @@ type Front struct {
 	used     func(token *structs.Token, address string)
 	mux      *http.ServeMux
 	entries  map[string]entry // by the route's name
+	beside   Beside           // other origins at the same port; nil: there are none
 
 	bodyPatience time.Duration // for a whole JSON body
 	bodyStall    time.Duration // for its next bytes, and those of any other
@@ -135,6 +136,17 @@ func New(c Config) *Front {
 	f.mux.Handle("/", c.Rest)
 	return f
 }
+
+// Beside answers for hosts that are not this door's.
+type Beside interface {
+	http.Handler
+	// Answers reports whether a host, with its port or without, is one of them.
+	Answers(host string) bool
+}
+
+// Put puts what answers for other hosts beside the door. Call it before the first
+// request.
+func (f *Front) Put(beside Beside) { f.beside = beside }
 
 // SignIns are the sessions of people at this door.
 func (f *Front) SignIns() *Sessions { return f.sessions }
@@ -189,6 +201,11 @@ func (f *Front) outside(fail func(*http.Request) error) http.Handler {
 
 // ServeHTTP checks what holds for every request, whatever its route.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f.beside != nil && f.beside.Answers(r.Host) {
+		defer f.recoverPanic(w, r)
+		f.beside.ServeHTTP(w, r)
+		return
+	}
 	secure(w.Header())
 	if !f.remote {
 		f.audit.name(w)

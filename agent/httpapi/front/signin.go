@@ -31,6 +31,7 @@ const (
 
 // session is one sign-in of a person at the page.
 type session struct {
+	id      sessionID
 	secret  string // of the token; leaves this process to the leader, and sealed in a cookie
 	peer    string // address, as limits count it
 	expires time.Time
@@ -51,8 +52,9 @@ type Sessions struct {
 
 	mu struct {
 		sync.Mutex
-		byID   map[sessionID]*session
-		offers map[[sha256.Size]byte]offer
+		byID    map[sessionID]*session
+		offers  map[[sha256.Size]byte]offer
+		entered map[[sha256.Size]byte]time.Time // entries that were taken, until they would be over
 	}
 }
 
@@ -68,6 +70,7 @@ func newSessions(now func() time.Time) *Sessions {
 	s := &Sessions{now: now, seals: func() *seal { return own }, out: newSignedOut()}
 	s.mu.byID = map[sessionID]*session{}
 	s.mu.offers = map[[sha256.Size]byte]offer{}
+	s.mu.entered = map[[sha256.Size]byte]time.Time{}
 	return s
 }
 
@@ -109,14 +112,14 @@ func (s *Sessions) begin(secret, peer string, until time.Time) (text string, exp
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.admitLocked(made, peer, now)
-	return s.seals().close(made), expires
+	return s.seals().close(made, sessionCookie), expires
 }
 
 // admitLocked takes a session in, and makes room for it.
 func (s *Sessions) admitLocked(made ticket, peer string, now time.Time) *session {
 	s.forgetLocked(now, made.Secret, peer)
 	alive, end := context.WithCancelCause(context.Background())
-	one := &session{secret: made.Secret, peer: peer, expires: made.Expires, used: now, alive: alive, end: end}
+	one := &session{id: made.ID, secret: made.Secret, peer: peer, expires: made.Expires, used: now, alive: alive, end: end}
 	s.mu.byID[made.ID] = one
 	return one
 }
@@ -181,10 +184,15 @@ func (s *Sessions) dropLocked(id sessionID) {
 // find returns the session of a cookie, nil without one. A session that another
 // server made, or this one before it was started anew, is taken in.
 func (s *Sessions) find(text, peer string) *session {
-	shown, good := s.seals().open(text)
+	shown, good := s.seals().open(text, sessionCookie)
 	if !good {
 		return nil
 	}
+	return s.take(shown, peer)
+}
+
+// take returns the session of a ticket, nil when it is over.
+func (s *Sessions) take(shown ticket, peer string) *session {
 	now := s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,18 +214,18 @@ func (s *Sessions) find(text, peer string) *session {
 // renewed is the text that a cookie should have from now on, where it should
 // have another: other servers learn from it that the session is used.
 func (s *Sessions) renewed(text string) (string, time.Time, bool) {
-	shown, good := s.seals().open(text)
+	shown, good := s.seals().open(text, sessionCookie)
 	now := s.now()
 	if !good || now.Sub(shown.Used) < ticketRenewal {
 		return "", time.Time{}, false
 	}
 	shown.Used = now
-	return s.seals().close(shown), shown.Expires, true
+	return s.seals().close(shown, sessionCookie), shown.Expires, true
 }
 
 // finish ends the session of a cookie, if there is one, here and for good.
 func (s *Sessions) finish(text string) {
-	shown, good := s.seals().open(text)
+	shown, good := s.seals().open(text, sessionCookie)
 	if !good {
 		return
 	}

@@ -39,6 +39,7 @@ type ticket struct {
 	Secret  string    `json:"secret"`
 	Expires time.Time `json:"expires"`
 	Used    time.Time `json:"used"`
+	Acting  string    `json:"acting,omitempty"` // of a pass: the project that its holder acts in
 }
 
 func (t ticket) over(now time.Time) bool {
@@ -66,15 +67,16 @@ func newSeal(key []byte) *seal {
 	return &seal{box}
 }
 
-func (s *seal) close(t ticket) string {
+// close seals a ticket for one purpose: for another one it is none.
+func (s *seal) close(t ticket, purpose string) string {
 	plain, err := json.Marshal(t)
 	if err != nil {
 		panic("agent: " + err.Error()) // nothing in it can fail
 	}
-	return base64.RawURLEncoding.EncodeToString(s.box.Seal(nil, nil, plain, []byte(sessionCookie)))
+	return base64.RawURLEncoding.EncodeToString(s.box.Seal(nil, nil, plain, []byte(purpose)))
 }
 
-func (s *seal) open(text string) (ticket, bool) {
+func (s *seal) open(text, purpose string) (ticket, bool) {
 	var t ticket
 	if len(text) > ticketMax {
 		return t, false
@@ -83,7 +85,7 @@ func (s *seal) open(text string) (ticket, bool) {
 	if err != nil {
 		return t, false
 	}
-	plain, err := s.box.Open(nil, nil, sealed, []byte(sessionCookie))
+	plain, err := s.box.Open(nil, nil, sealed, []byte(purpose))
 	if err != nil || json.Unmarshal(plain, &t) != nil {
 		return ticket{}, false
 	}
