@@ -81,7 +81,7 @@ const TaskDomainDev = "tasks.localhost"
 
 // taskDomain checks the domain of tasks' pages, below which no name of an agent may lie:
 // its pages would be a task's.
-func (r *resolver) taskDomain() {
+func taskDomain(r *resolver) {
 	c := &r.config
 	if c.TaskDomain == "" && c.Dev {
 		c.TaskDomain = TaskDomainDev

@@ -52,7 +52,7 @@ func walkSettings(v visitor, s *Settings, c *Config) {
 	v.setting("name", text(&s.Name, &c.Name, "").unset().onFlag("name", "cli.flag.agent_name"))
 	v.rule(func(r *resolver) {
 		r.ownName(s)
-		r.taskDomain()
+		taskDomain(r)
 	})
 	one(v, "server", &s.Server, func(v visitor, b *ServerBlock) { walkServer(v, b, c) })
 	v.rule(func(r *resolver) {

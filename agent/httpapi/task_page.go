@@ -42,11 +42,11 @@ func (h *taskPageHandlers) open(f *front.Front) {
 		return
 	}
 	exec := api.AllocationsExec.Route()
-	f.Put(taskpages.New(taskpages.Config{
+	f.Beside = taskpages.New(taskpages.Config{
 		Domain: h.domain, Log: h.log, SignIns: h.signed, Use: h.use,
 		Alone:    func(handle front.Handler) http.Handler { return f.Alone(exec, handle) },
 		ExecPath: func(alloc string) string { return strings.Replace(exec.Pattern, "{id}", alloc, 1) },
-	}))
+	})
 }
 
 // address answers allocations.page.

@@ -32,6 +32,7 @@ func House() []Room {
 		{"nomadlike/codestore", 2},
 		{"nomadlike/repository", 2},
 		{"nomadlike/parcel", 2}, // what travels between clusters: laptops write it, and anything may read it
+		{"nomadlike/taskport", 2},
 		{"nomadlike/state", 2},
 		{"nomadlike/scheduler", 2},
 		{"nomadlike/auth", 2},

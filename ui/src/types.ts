@@ -3140,6 +3140,16 @@ export interface TaskDefaults {
   env?: Record<string, string>
 }
 
+export interface TaskPage {
+  address: string
+  expires_at: string | null
+  port: number
+}
+
+export interface TaskPageRequest {
+  port: string
+}
+
 export interface Template {
   bytes: number
   created_at: string | null

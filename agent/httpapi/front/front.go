@@ -87,7 +87,10 @@ type Front struct {
 	used     func(token *structs.Token, address string)
 	mux      *http.ServeMux
 	entries  map[string]entry // by the route's name
-	beside   Beside           // other origins at the same port; nil: there are none
+
+	// Beside answers for other origins at the same port. It is set before the first
+	// request; nil: there are none.
+	Beside Beside
 
 	bodyPatience time.Duration // for a whole JSON body
 	bodyStall    time.Duration // for its next bytes, and those of any other
@@ -144,10 +147,6 @@ type Beside interface {
 	Answers(host string) bool
 }
 
-// Put puts what answers for other hosts beside the door. Call it before the first
-// request.
-func (f *Front) Put(beside Beside) { f.beside = beside }
-
 // SignIns are the sessions of people at this door.
 func (f *Front) SignIns() *Sessions { return f.sessions }
 
@@ -201,9 +200,9 @@ func (f *Front) outside(fail func(*http.Request) error) http.Handler {
 
 // ServeHTTP checks what holds for every request, whatever its route.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if f.beside != nil && f.beside.Answers(r.Host) {
+	if f.Beside != nil && f.Beside.Answers(r.Host) {
 		defer f.recoverPanic(w, r)
-		f.beside.ServeHTTP(w, r)
+		f.Beside.ServeHTTP(w, r)
 		return
 	}
 	secure(w.Header())

@@ -10,6 +10,7 @@ import type { Allocation } from '../types'
 import { Cli } from './actions'
 import { Button } from './controls'
 import { Choice } from './controls/fields'
+import { TaskPages } from './task_pages'
 
 const stderr = 2 // the first byte of a binary message tells the stream
 const shell = ['sh', '-c', 'command -v bash >/dev/null && exec bash -i || exec sh -i']
@@ -86,6 +87,7 @@ export default function Shell({ allocs, job }: { allocs: Allocation[]; job: stri
       </div>
       <div className="terminal" ref={box} role="region" aria-label={t('terminal.title')} />
       <Cli text={`nomadlike job exec -t${open.length > 1 ? ` -rank ${alloc?.rank ?? 0}` : ''} ${quote(job)} bash`} />
+      {alloc && <TaskPages key={alloc.id} alloc={alloc} several={open.length > 1} job={job} />}
     </div>
   )
 }
