@@ -52,7 +52,7 @@ func (h *taskPageHandlers) open(f *front.Front) {
 // address answers allocations.page.
 func (h *taskPageHandlers) address(r *front.Request, alloc *structs.Allocation, body *api.TaskPageRequest) (*api.TaskPage, error) {
 	if h.domain == "" {
-		return nil, structs.NewError(structs.CodeUnavailable, "task_page.off")
+		return nil, structs.NewError(structs.CodeUnavailable, "taskpage.off")
 	}
 	if !alloc.Enterable() {
 		return nil, structs.NewError(structs.CodeConflict, "agent.alloc_ended", "id", alloc.ID)
@@ -81,7 +81,7 @@ func portOf(alloc *structs.Allocation, asked string) (int, error) {
 	if number, ok := alloc.Ports[asked]; ok {
 		return number, nil
 	}
-	return 0, structs.NewError(structs.CodeInvalid, "task_page.port", "port", asked, "names", strings.Join(slices.Sorted(maps.Keys(alloc.Ports)), ", "))
+	return 0, structs.NewError(structs.CodeInvalid, "taskpage.port", "port", asked, "names", strings.Join(slices.Sorted(maps.Keys(alloc.Ports)), ", "))
 }
 
 // use makes a client of a task for whoever may enter it, and ends it with the right.
@@ -127,7 +127,7 @@ func (h *taskPageHandlers) use(r *front.Request, use func(context.Context, *ssh.
 		if said := task.ending(); said != nil {
 			return said
 		}
-		return structs.NewError(structs.CodeUnavailable, "task_page.broken").Because(err)
+		return structs.NewError(structs.CodeUnavailable, "taskpage.broken").Because(err)
 	}
 	defer client.Close()
 	use(ctx, client)

@@ -36,8 +36,8 @@ const { values: options } = parseArgs({
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const patience = 60_000
 const words = {
-  en: { signIn: 'Sign in', token: 'Token', newJob: 'New job', submit: 'Submit', running: 'running', stopped: 'stopped', stop: 'Stop', logs: 'Logs', terminal: 'Terminal', clone: 'Clone', queue: 'Queue', jobs: 'Jobs', startsNow: 'Starts now', file: 'Job file', never: 'Never in this cluster', problem: '1 problem', node: 'Node', try: 'Try', whatIf: 'What if…', use: 'Use', attempts: 'Attempts', files: 'Files', checkpoints: 'Checkpoints', form: 'Form', nodes: 'Nodes', pause: 'Pause', resume: 'Continue', paused: 'paused', cancel: 'Cancel', openRow: 'Open the row' },
-  zh: { signIn: '登录', token: '令牌', newJob: '新建任务', submit: '提交', running: '运行中', stopped: '停止', stop: '停止', logs: '日志', terminal: '终端', clone: '复制', queue: '队列', jobs: '任务', startsNow: '立即开始', file: '任务文件', never: '在本集群中无法开始', problem: '1 个问题', node: '节点', try: '试试', whatIf: '假如……', use: '用量', attempts: '各轮次', files: '文件', checkpoints: '检查点', form: '表单', nodes: '节点', pause: '暂停', resume: '继续', paused: '暂停', cancel: '取消', openRow: '展开' },
+  en: { signIn: 'Sign in', token: 'Token', newJob: 'New job', submit: 'Submit', running: 'running', stopped: 'stopped', stop: 'Stop', logs: 'Logs', terminal: 'Terminal', port: 'Port', open: 'Open', clone: 'Clone', queue: 'Queue', jobs: 'Jobs', startsNow: 'Starts now', file: 'Job file', never: 'Never in this cluster', problem: '1 problem', node: 'Node', try: 'Try', whatIf: 'What if…', use: 'Use', attempts: 'Attempts', files: 'Files', checkpoints: 'Checkpoints', form: 'Form', nodes: 'Nodes', pause: 'Pause', resume: 'Continue', paused: 'paused', cancel: 'Cancel', openRow: 'Open the row' },
+  zh: { signIn: '登录', token: '令牌', newJob: '新建任务', submit: '提交', running: '运行中', stopped: '停止', stop: '停止', logs: '日志', terminal: '终端', port: '端口', open: '打开', clone: '复制', queue: '队列', jobs: '任务', startsNow: '立即开始', file: '任务文件', never: '在本集群中无法开始', problem: '1 个问题', node: '节点', try: '试试', whatIf: '假如……', use: '用量', attempts: '各轮次', files: '文件', checkpoints: '检查点', form: '表单', nodes: '节点', pause: '暂停', resume: '继续', paused: '暂停', cancel: '取消', openRow: '展开' },
 }
 const jobFile = (name, cpu = 0.1) => `job "${name}" {
   resources {
@@ -142,6 +142,15 @@ async function day(browser, agent, token, lang, dark) {
   await page.locator('.xterm-helper-textarea').waitFor()
   await page.keyboard.type('echo $((6*7))-terminal\n')
   await page.locator('.xterm-rows, .xterm-accessibility').getByText('42-terminal').first().waitFor()
+  // What the rank serves is shown at an origin of its own, which reaches nothing of this one.
+  await page.keyboard.type('python3 -m http.server 8123 --bind 127.0.0.1 >/dev/null 2>&1 &\n')
+  await page.getByRole('textbox', { name: w.port, exact: true }).fill('8123')
+  const [served] = await Promise.all([page.waitForEvent('popup'), page.getByRole('button', { name: w.open, exact: true }).click()])
+  await served.getByRole('heading', { name: 'Directory listing for /' }).waitFor() // it may listen a moment later
+  assert.match(new URL(served.url()).hostname, /^8123-[0-9a-f]+\.tasks\.localhost$/)
+  assert.equal(served.url().includes('entry='), false, 'the address that signs in is gone')
+  assert.deepEqual(await served.evaluate((api) => fetch(api, { credentials: 'include' }).then((answer) => [answer.status], () => [document.cookie, String(window.opener)]), new URL(page.url()).origin + '/v1/jobs'), ['', 'null'])
+  await served.close()
   await inspect(page, mark + 'terminal')
 
   // What the cluster can never start says so, and why.

@@ -63,7 +63,7 @@ func (d *Door) Answers(host string) bool {
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	where, ok := placeOf(d.config.Domain, r.Host)
 	if !ok {
-		fail(w, r, structs.NewError(structs.CodeNotFound, "task_page.host", "host", r.Host))
+		fail(w, r, structs.NewError(structs.CodeNotFound, "taskpage.host", "host", r.Host))
 		return
 	}
 	if err := admit(r); err != nil {
@@ -76,12 +76,12 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	cookie, err := r.Cookie(passCookie)
 	if err != nil {
-		fail(w, r, structs.NewError(structs.CodeUnauthorized, "task_page.no_pass"))
+		fail(w, r, structs.NewError(structs.CodeUnauthorized, "taskpage.no_pass"))
 		return
 	}
 	holder, ok := d.config.SignIns.Holder(cookie.Value, where.host, r.RemoteAddr)
 	if !ok {
-		fail(w, r, structs.NewError(structs.CodeUnauthorized, "task_page.no_pass"))
+		fail(w, r, structs.NewError(structs.CodeUnauthorized, "taskpage.no_pass"))
 		return
 	}
 	l := d.link(linkKey{holder.Key, where.alloc}, holder, r)
@@ -114,7 +114,7 @@ func admit(r *http.Request) *structs.Error {
 	case origin != "" && origin != "https://"+r.Host, upgrade && origin == "":
 		return structs.NewError(structs.CodeForbidden, "agent.foreign_origin", "origin", origin)
 	case upgrade && !strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
-		return structs.NewError(structs.CodeInvalid, "task_page.upgrade", "protocol", r.Header.Get("Upgrade"))
+		return structs.NewError(structs.CodeInvalid, "taskpage.upgrade", "protocol", r.Header.Get("Upgrade"))
 	case site == "" || site == "same-origin" || site == "none":
 		return nil
 	case r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document":
@@ -131,7 +131,7 @@ func (d *Door) enter(w http.ResponseWriter, r *http.Request, where place) {
 	}
 	pass, life, ok := d.config.SignIns.Enter(r.URL.Query().Get(EntryParam), where.host)
 	if !ok {
-		fail(w, r, structs.NewError(structs.CodeUnauthorized, "task_page.entry"))
+		fail(w, r, structs.NewError(structs.CodeUnauthorized, "taskpage.entry"))
 		return
 	}
 	// Lax, since the browser comes from the page of the job.
@@ -149,8 +149,8 @@ func fail(w http.ResponseWriter, r *http.Request, err *structs.Error) {
 		told = front.Render(err, language)
 	}
 	status := told.Code.HTTPStatus()
-	again := told.ID == "task_page.nobody"
-	if told.ID == "task_page.nobody" || told.ID == "task_page.broken" {
+	again := told.ID == "taskpage.nobody"
+	if told.ID == "taskpage.nobody" || told.ID == "taskpage.broken" {
 		status = http.StatusBadGateway
 	}
 	h := w.Header()
@@ -175,7 +175,7 @@ func fail(w http.ResponseWriter, r *http.Request, err *structs.Error) {
 func page(language messages.Language, told *structs.Error) string {
 	var b strings.Builder
 	b.WriteString("<!doctype html>\n<html lang=\"" + string(language) + "\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" content=\"light dark\">")
-	b.WriteString("<title>" + html.EscapeString(messages.Text(language, "task_page.title", nil)) + "</title>")
+	b.WriteString("<title>" + html.EscapeString(messages.Text(language, "taskpage.title", nil)) + "</title>")
 	b.WriteString("<style>body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:15vh auto;padding:0 1rem}p+p{opacity:.75}</style>")
 	b.WriteString("<p>" + html.EscapeString(told.Message) + "</p>")
 	if told.Hint != "" {

@@ -337,7 +337,7 @@ func TestNobodyListens(t *testing.T) {
 	idle.Close()
 	pass := p.pass(port)
 	answer, body := p.ask(p.host(port), "/", pass, "Accept", "text/html", "Accept-Language", "zh-CN")
-	if answer.StatusCode != http.StatusBadGateway || answer.Header.Get("Refresh") != "2" || !strings.Contains(body, messages.Text(messages.Chinese, "task_page.nobody", map[string]string{"port": strconv.Itoa(port)})) {
+	if answer.StatusCode != http.StatusBadGateway || answer.Header.Get("Refresh") != "2" || !strings.Contains(body, messages.Text(messages.Chinese, "taskpage.nobody", map[string]string{"port": strconv.Itoa(port)})) {
 		t.Errorf("%d %v %s", answer.StatusCode, answer.Header, body)
 	}
 	if answer, body := p.ask(p.host(port), "/app.js", pass); answer.Header.Get("Refresh") != "" || strings.Contains(body, "<") {

@@ -129,7 +129,7 @@ func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
 func (a *answer) failure() *structs.Error {
 	told := new(structs.Error)
 	if json.Unmarshal(a.body.Bytes(), told) != nil || told.Code == "" {
-		return structs.NewError(structs.CodeUnavailable, "task_page.broken")
+		return structs.NewError(structs.CodeUnavailable, "taskpage.broken")
 	}
 	return told
 }

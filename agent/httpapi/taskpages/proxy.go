@@ -44,9 +44,9 @@ func (l *link) proxy(port int) *httputil.ReverseProxy {
 			switch {
 			case errors.Is(err, context.Canceled):
 			case taskport.Nobody(err):
-				fail(w, r, structs.NewError(structs.CodeUnavailable, "task_page.nobody", "port", strconv.Itoa(port)))
+				fail(w, r, structs.NewError(structs.CodeUnavailable, "taskpage.nobody", "port", strconv.Itoa(port)))
 			default:
-				fail(w, r, structs.NewError(structs.CodeUnavailable, "task_page.broken").Because(err))
+				fail(w, r, structs.NewError(structs.CodeUnavailable, "taskpage.broken").Because(err))
 			}
 		},
 	}
