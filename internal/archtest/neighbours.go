@@ -42,8 +42,8 @@ func Trees() []Tree {
 		{Path: "plugins/ascend", Rooms: []string{"dcmitest", "", "dcmi"}},
 		{Path: "plugins/cambricon", Rooms: []string{"", "cndev"}},
 		{Path: "agent", Rooms: []string{"directory", "config", "openapi", "httpapi/front", "httpapi/taskpages", "httpapi", ""}}, // it alone knows when a part opens and stops
-		{Path: "agent/httpapi", Rooms: []string{"front", "taskpages", ""}},                                              // a handler knows the door by its requests, the door no handler
-		{Path: "agent/config", Rooms: []string{""}},                                                        // what a setting comes to is one walk, and each use of it a visitor
+		{Path: "agent/httpapi", Rooms: []string{"front", "taskpages", ""}},                                                      // a handler knows the door by its requests, the door no handler
+		{Path: "agent/config", Rooms: []string{""}},                                                                             // what a setting comes to is one walk, and each use of it a visitor
 	}
 }
 

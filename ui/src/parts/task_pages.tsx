@@ -1,9 +1,7 @@
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { part, send } from '../api'
-import { quote } from '../format'
 import type { Allocation, TaskPage } from '../types'
-import { Cli } from './actions'
 import { Button } from './controls'
 import { Field } from './controls/fields'
 import { errorText } from './states'
@@ -24,7 +22,7 @@ export async function open(alloc: string, port: string): Promise<void> {
 }
 
 // TaskPages leads to what a rank serves on its ports.
-export function TaskPages({ alloc, several, job }: { alloc: Allocation; several: boolean; job: string }) {
+export function TaskPages({ alloc }: { alloc: Allocation }) {
   const { t } = useTranslation()
   const [port, setPort] = useState('')
   const [failed, setFailed] = useState<unknown>()
@@ -42,7 +40,6 @@ export function TaskPages({ alloc, several, job }: { alloc: Allocation; several:
         <Button disabled={!port} onClick={() => show(port)}>{t('taskpage.open')}</Button>
       </div>
       {failed !== undefined && <p role="alert" className="tone-bad">{errorText(failed, t)}</p>}
-      <Cli text={`nomadlike job open${several ? ` -rank ${alloc.rank}` : ''} ${quote(job)} ${named[0]?.[0] ?? (port || '8888')}`} />
     </section>
   )
 }

@@ -77,6 +77,7 @@ export default function Shell({ allocs, job }: { allocs: Allocation[]; job: stri
     }
   }, [id, attempt, round, t])
   if (open.length === 0) return <p>{t('terminal.none')}</p>
+  const rank = open.length > 1 ? ` -rank ${alloc?.rank ?? 0}` : ''
   return (
     <div className="stack">
       <div className="bar">
@@ -85,9 +86,9 @@ export default function Shell({ allocs, job }: { allocs: Allocation[]; job: stri
         <span role="status">{over}</span>
         {over && <Button onClick={() => setRound(round + 1)}>{t('terminal.again')}</Button>}
       </div>
+      {alloc && <TaskPages key={alloc.id} alloc={alloc} />}
       <div className="terminal" ref={box} role="region" aria-label={t('terminal.title')} />
-      <Cli text={`nomadlike job exec -t${open.length > 1 ? ` -rank ${alloc?.rank ?? 0}` : ''} ${quote(job)} bash`} />
-      {alloc && <TaskPages key={alloc.id} alloc={alloc} several={open.length > 1} job={job} />}
+      <Cli text={`nomadlike job exec -t${rank} ${quote(job)} bash\nnomadlike job open${rank} ${quote(job)} ${Object.keys(alloc?.ports ?? {})[0] ?? '8888'}`} />
     </div>
   )
 }
