@@ -31,10 +31,9 @@
 //	                                                 reserved start, see reservation
 //
 // Behind them a gang starts only if it delays no reservation: it ends before the
-// reserved start, or takes nothing that the reserved gang will need. Time limits
-// bound how long a gang is taken to run, estimates decide. A reserved start that
-// slips too far is reserved by force, so that no gang starves when estimates are wrong
-// again and again. Quota is reserved in the same two forms, see quotaReservation. When all
+// reserved start, or takes nothing that the reserved gang will need. The first gang is
+// promised a start, which time limits keep where they can, so that no gang starves when
+// estimates are wrong again and again: see promiseOf and bind. Elsewhere estimates decide. Quota is reserved in the same two forms, see quotaReservation. When all
 // reservations are made, the shortest fill in first. Nothing is ever half placed.
 //
 // Why it is fast: entries that are alike to the scheduler stand in one group, so

@@ -43,7 +43,7 @@ type entry struct {
 	run       int32 // its place in the list of runs while it occupies nodes
 
 	recorded *structs.WaitReason // the explanation that the state has, or will have
-	strictAt structs.UnixNano    // from then on limits alone count on the nodes reserved for it; 0: not fixed yet
+	strictAt structs.UnixNano    // the start that was promised, after which limits alone count on the nodes reserved for it; 0: none yet
 
 	modelled uint32 // version of the estimates behind likely and span
 	likely   predict.Estimate

@@ -35,7 +35,7 @@ func (p *pass) awaitQuota(id int32, sh *shape) {
 	late := e.strictAt != 0 && p.now > e.strictAt
 	h.strict = h.at == never || late || p.settings.Passing == NoPassing
 	if !h.strict && e.strictAt == 0 {
-		p.promiseStart(id, h.at)
+		p.promise(id, promiseOf(p.now, h.at, never))
 	}
 	p.reserveQuota(e, need, h)
 }

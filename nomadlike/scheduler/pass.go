@@ -411,7 +411,7 @@ func (p *pass) blocked(w *queueWalk, id int32, sh *shape, a *answer) {
 		p.goOn(w, a)
 	case !p.reserve(w, id, sh) && w.reservations == 0 && w.futile < futileMax:
 		p.goOn(w, a)
-	case w.reservations == p.settings.reservationsMax() || w.futile > 0:
+	case w.reservations == p.settings.reservationsMax() || w.futile > 0 || p.lone(w):
 		p.fill(w)
 	default:
 		p.advance(w, w.heap[0].pos+1)

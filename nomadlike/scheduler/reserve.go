@@ -15,24 +15,28 @@ const (
 	// futileMax bounds the gangs of a partition queue that look for a reservation in vain:
 	// each look visits every node.
 	futileMax = 16
-	// promiseSlack is how far a reserved start may at least slip before estimates
-	// no longer count for the gang. It may slip by one part in promiseSlip of
-	// what it was away.
+	// promiseSlack is how far a promised start at least lies behind what was
+	// reckoned; promiseOf has the rest.
 	promiseSlack = 15 * time.Minute
-	promiseSlip  = 3
+	promiseSlip  = 3 // of what estimates say: one part in so many
+	limitSlip    = 5 // of what limits say
+	limitFar     = 3 // how many times further away than expected limits may promise a start
 )
 
 // reservation reserves nodes for a gang that is blocked. It has one of three forms:
 //
 //	timed    the gang is expected to have its nodes at a time: others may use
 //	         them until then, and what is spare on them then for longer
-//	bounded  what was expected did not come true: now only time limits count,
-//	         for when the gang has its nodes and for who may use them until then
+//	bounded  only time limits count, for when the gang has its nodes and for who
+//	         may use them until then. While limits keep the start that was promised
+//	         to the gang, that is until the promise, though it may well start
+//	         before; once the promise has passed, until limits give it the nodes
 //	strict   no time is known, not even by limits: others may take nothing there
 //	         that the gang lacks or would then lack
 //
 // The time of a bounded one never moves away: what stands there has ended by it,
-// and so has whoever is let in. A strict one takes the nodes where the gang is nearest to starting. On them,
+// and so has whoever is let in. So a promise that limits keep once is kept: see
+// promiseOf. A strict one takes the nodes where the gang is nearest to starting. On them,
 // what it needs is only ever freed, and when others come nearer it moves there:
 // the sum of its free shares only grows, so it starts after finitely many ends.
 type reservation struct {
@@ -41,7 +45,10 @@ type reservation struct {
 	index     int
 	partition int32
 	need      *need
-	at        structs.UnixNano // estimated start; never: not known
+	at        structs.UnixNano // who is let in has left by then; never: not known
+	expected  structs.UnixNano // estimated start; never: not known
+	sure      structs.UnixNano // start by time limits, of a bounded one
+	due       structs.UnixNano // to be promised, when nothing is yet
 	strict    bool
 	bounded   bool
 	nodes     []int32
@@ -152,7 +159,7 @@ func (p *pass) reserve(w *queueWalk, id int32, sh *shape) bool {
 	e := &p.queue.entries[id]
 	var best *reservation
 	for i := range sh.needs {
-		if r := p.reservationFor(w, id, sh, &sh.needs[i]); r != nil && (best == nil || r.at < best.at) {
+		if r := p.reservationFor(w, id, sh, &sh.needs[i]); r != nil && (best == nil || r.before(best)) {
 			best = r
 		}
 	}
@@ -160,11 +167,11 @@ func (p *pass) reserve(w *queueWalk, id int32, sh *shape) bool {
 		w.futile++
 		return false
 	}
-	if !best.strict && e.strictAt == 0 {
-		p.promiseStart(id, best.at)
+	if best.due != 0 {
+		p.promise(id, best.due)
 	}
 	if p.accounts.projects[e.project].counts() && p.quotaReservations[e.project] == nil {
-		p.reserveQuota(e, best.need.least, &quotaReservation{at: best.at, strict: best.strict})
+		p.reserveQuota(e, best.need.least, &quotaReservation{at: best.expected, strict: best.strict})
 	}
 	w.reservations++
 	w.nodesReserved += len(best.nodes)
@@ -172,12 +179,62 @@ func (p *pass) reserve(w *queueWalk, id int32, sh *shape) bool {
 	return true
 }
 
-// promiseStart fixes from when on estimates no longer count for a gang that is
-// expected to start at a time.
-func (p *pass) promiseStart(id int32, at structs.UnixNano) {
+// lone reports whether no gang of a partition queue can have a reservation beside its
+// first: all could use what that one has, and it has half of it already.
+func (p *pass) lone(w *queueWalk) bool {
+	first := slices.IndexFunc(p.promises.reservations, func(r *reservation) bool { return r != nil && r.partition == w.partition })
+	if first < 0 || p.settings.Passing == Easy {
+		return false
+	}
+	r := p.promises.reservations[first]
+	if 2*(w.nodesReserved+1) <= p.profileOf(r.need, false).able {
+		return false
+	}
+	at := r.nodes[0]
+	return !slices.ContainsFunc(p.queue.partitions[w.partition].groups, func(g int32) bool {
+		group := &p.queue.groups[g]
+		sh := p.queue.shapes.list[group.key.shape]
+		if len(group.queue) == 0 || sh.odd {
+			return false
+		}
+		look := p.judge(sh)
+		for i := range sh.needs {
+			if look.can(i) && p.nodes.able(&sh.needs[i], at) {
+				return false
+			}
+		}
+		return look.reason == nil
+	})
+}
+
+// promise fixes the start that is promised to a gang.
+func (p *pass) promise(id int32, due structs.UnixNano) {
 	p.note(id)
-	p.queue.entries[id].strictAt = at.Add(max(promiseSlack, at.Sub(p.now)/promiseSlip))
+	p.queue.entries[id].strictAt = due
 	p.promised = append(p.promised, id)
+}
+
+// promiseOf is the start to promise at now to a gang that is expected to start at
+// one time, and by time limits at another. What limits say is promised with a fifth of
+// the way there added, in which short gangs may pass again and again. Where it
+// lies too far behind what is expected, limits say little, and estimates are taken at
+// their word: with a third added, after which they no longer count.
+func promiseOf(now, expected, sure structs.UnixNano) structs.UnixNano {
+	if sure != never {
+		if due := sure.Add(max(promiseSlack, sure.Sub(now)/limitSlip)); due <= expected.Add((limitFar-1)*expected.Sub(now)+promiseSlack) {
+			return due
+		}
+	}
+	return expected.Add(max(promiseSlack, expected.Sub(now)/promiseSlip))
+}
+
+// before orders the reservations that a gang may have under its alternatives: one
+// that keeps what was promised, then the soonest.
+func (r *reservation) before(other *reservation) bool {
+	if r.bounded != other.bounded {
+		return r.bounded
+	}
+	return cmp.Or(cmp.Compare(r.at, other.at), cmp.Compare(r.sure, other.sure)) < 0
 }
 
 // reservationFor finds the nodes of a reservation under one alternative, nil
@@ -194,16 +251,14 @@ func (p *pass) reservationFor(w *queueWalk, id int32, sh *shape, n *need) *reser
 		return nil
 	}
 	r := &reservation{entry: id, jobID: e.jobID, index: e.index, partition: w.partition, need: n, at: p.lastOf(picks)}
-	late := w.reservations == 0 && e.strictAt != 0 && p.now > e.strictAt
-	if late {
-		picks = p.soonest(p.profileOf(n, true), e, candidates, sh.min)
-		r.at, r.bounded = p.lastOf(picks), true
+	if r.expected = r.at; w.reservations == 0 {
+		picks = p.bind(r, e, candidates, picks)
 	}
 	switch {
 	case w.reservations > 0 && r.at == never:
 		return nil
 	case r.at == never:
-		r.strict, r.bounded = true, false
+		r.strict, r.bounded, r.expected, r.due = true, false, never, 0
 		if picks = p.nearest(n, prof, candidates, sh.min); picks == nil {
 			return nil
 		}
@@ -215,6 +270,45 @@ func (p *pass) reservationFor(w *queueWalk, id int32, sh *shape, n *need) *reser
 		r.spare[i] = p.spareOn(r, picks[i].at)
 	}
 	return r
+}
+
+// bind lets time limits decide about the reservation of the first gang of a partition
+// queue where they keep what is promised to it, and once the promise has passed. It
+// returns the nodes to reserve, which are picks where estimates decide. As a
+// reference EASY goes by estimates alone until the promise has passed.
+//
+// Why a promise is kept: what stands on the nodes has ended by r.at, or leaves
+// enough room, and so does what is let in. So some nodes have room by limits until
+// then at the next pass too, whichever are picked. A gang that outruns its limit is taken
+// to end within the slack for which a promise may be passed.
+func (p *pass) bind(r *reservation, e *entry, candidates []int32, picks []pick) []pick {
+	due := e.strictAt
+	late := due != 0 && p.now > due
+	if !late && (p.settings.Passing == Easy || r.at == never) {
+		if due == 0 && r.at != never {
+			r.due = promiseOf(p.now, r.at, never)
+		}
+		return picks
+	}
+	timed := slices.Clone(picks)
+	picks = p.soonest(p.profileOf(r.need, true), e, candidates, len(timed))
+	r.sure = p.lastOf(picks)
+	if late {
+		r.at, r.expected, r.bounded = r.sure, r.sure, true
+		return picks
+	}
+	if due == 0 {
+		due = promiseOf(p.now, r.at, r.sure)
+		r.due = due
+	}
+	if r.sure == never || r.sure > due.Add(promiseSlack) {
+		return timed
+	}
+	r.at, r.bounded = r.sure, true
+	if !slices.ContainsFunc(picks, func(x pick) bool { return p.nodes.windows > 0 && p.nodes.closedTo(e, x.at, due) }) {
+		r.at = max(r.sure, due)
+	}
+	return picks
 }
 
 // lastOf is when all of the picked nodes have room; never: that is not known.
@@ -441,8 +535,8 @@ func (b *Board) Reservations() []Reservation {
 		if r == nil {
 			continue
 		}
-		out := Reservation{JobID: r.jobID, Subjob: r.index, Pool: b.queue.partitions[r.partition].pool, At: r.at, Strict: r.strict}
-		if r.at == never {
+		out := Reservation{JobID: r.jobID, Subjob: r.index, Pool: b.queue.partitions[r.partition].pool, At: r.expected, Strict: r.strict}
+		if r.expected == never {
 			out.At = 0
 		}
 		for _, at := range r.nodes {

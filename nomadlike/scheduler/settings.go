@@ -23,8 +23,8 @@ type Passing int
 
 // The ways of passing.
 const (
-	Backfill  Passing = iota // the first Reservations blocked gangs of a pool have a reserved start, which nobody delays
-	Easy                     // as Backfill, with one reservation in each pool
+	Backfill  Passing = iota // the first blocked gang of a pool has a promised start, and up to Reservations a reserved one
+	Easy                     // one reserved start in each pool, by estimates alone; a reference to compare with
 	NoPassing                // strict order: no job of a pool passes another
 )
 

@@ -126,19 +126,28 @@ func (t *twin) reserve(id subjobID, before, nodes int) int {
 	job := t.world.jobs[id.job]
 	var best *twinReservation
 	for index, spec := range job.Resources {
-		if k := t.reservationFor(id, index, spec, before, nodes); k != nil && (best == nil || k.at < best.at) {
+		if k := t.reservationFor(id, index, spec, before, nodes); k != nil && (best == nil || k.sooner(best)) {
 			best = k
 		}
 	}
 	if best == nil {
 		return 0
 	}
-	if !best.strict && t.world.subjobs[id].NoPassingAt == 0 {
-		t.strictAt[id] = best.at.Add(max(promiseSlack, best.at.Sub(t.now)/promiseSlip))
+	if before == 0 && !best.strict && t.world.subjobs[id].NoPassingAt == 0 {
+		t.strictAt[id] = best.due
 	}
 	t.reservations = append(t.reservations, best)
-	t.reserveQuota(id, leastUsage(best.spec, job.NodesMin()), best.at, best.strict)
+	t.reserveQuota(id, leastUsage(best.spec, job.NodesMin()), best.expected, best.strict)
 	return len(best.spare)
+}
+
+// sooner reports whether one reservation is better for its gang than another: it keeps
+// what was promised, or is there before.
+func (k *twinReservation) sooner(other *twinReservation) bool {
+	if k.bounded != other.bounded {
+		return k.bounded
+	}
+	return k.at < other.at || k.at == other.at && k.sure < other.sure
 }
 
 func (t *twin) reservationFor(id subjobID, index int, spec structs.Resources, before, nodes int) *twinReservation {
@@ -151,35 +160,37 @@ func (t *twin) reservationFor(id subjobID, index int, spec structs.Resources, be
 	if len(free) < size || before > 0 && 2*(nodes+size) > len(able) {
 		return nil
 	}
-	late := t.world.subjobs[id].NoPassingAt
-	k := &twinReservation{
-		id: id, pool: poolOf(job), spec: spec, job: job, at: t.now, spare: map[string]capacity.Amount{},
-		bounded: before == 0 && late != 0 && t.now > late,
-	}
-	var soon []string
-	for from := t.now; ; {
-		when := map[string]structs.UnixNano{}
-		for _, node := range free {
-			when[node] = t.opensTo(job, node, t.freeAt(node, t.rank(spec, node), k.bounded), from)
+	k := &twinReservation{id: id, pool: poolOf(job), spec: spec, job: job, spare: map[string]capacity.Amount{}}
+	soon, at := t.soonest(job, spec, free, size, false)
+	sureSoon, sure := t.soonest(job, spec, free, size, true)
+	k.at, k.expected = at, at
+	if before == 0 {
+		promised := t.world.subjobs[id].NoPassingAt
+		late := promised != 0 && t.now > promised
+		far := t.settings.Passing == Easy // estimates alone
+		if k.due = promised; promised == 0 && at != never {
+			k.due = at.Add(max(promiseSlack, at.Sub(t.now)/promiseSlip))
+			if !far && sure != never {
+				if due := sure.Add(max(promiseSlack, sure.Sub(t.now)/limitSlip)); due <= t.now.Add(limitFar*at.Sub(t.now)+promiseSlack) {
+					k.due = due
+				}
+			}
 		}
-		soon = slices.SortedFunc(slices.Values(free), func(a, b string) int { return cmp.Or(cmp.Compare(when[a], when[b]), cmp.Compare(a, b)) })[:size]
-		k.at = t.now
-		for _, node := range soon {
-			k.at = max(k.at, when[node])
+		switch {
+		case late:
+			soon, k.at, k.expected, k.sure, k.bounded = sureSoon, sure, sure, sure, true
+		case !far && at != never && sure != never && sure <= k.due.Add(promiseSlack):
+			soon, k.at, k.sure, k.bounded = sureSoon, sure, sure, true
+			if k.due > sure && !t.shut(job, soon, k.due) {
+				k.at = k.due
+			}
 		}
-		if k.at >= whenever || !slices.ContainsFunc(soon, func(node string) bool { return t.world.nodes[node].MaintenanceAgainst(job, k.at) != nil }) {
-			break
-		}
-		from = k.at
-	}
-	if k.at >= whenever {
-		k.at = never
 	}
 	if before > 0 && k.at == never {
 		return nil
 	}
 	if k.at == never {
-		k.strict, k.bounded = true, false
+		k.strict, k.bounded, k.expected = true, false, never
 		if soon = t.nearest(job, spec, free, size); soon == nil {
 			return nil
 		}
@@ -193,6 +204,34 @@ func (t *twin) reservationFor(id subjobID, index int, spec structs.Resources, be
 		k.spare[node] = capacity.Amount{CPU: max(spare.CPU, 0), Memory: max(spare.Memory, 0), Devices: max(spare.Devices, 0)}
 	}
 	return k
+}
+
+// soonest are the nodes that have room for the ranks of a gang first, as expected or
+// by limits, and when all of them do.
+func (t *twin) soonest(job *structs.Job, spec structs.Resources, free []string, size int, bounded bool) (soon []string, at structs.UnixNano) {
+	for from := t.now; ; {
+		when := map[string]structs.UnixNano{}
+		for _, node := range free {
+			when[node] = t.opensTo(job, node, t.freeAt(node, t.rank(spec, node), bounded), from)
+		}
+		soon = slices.SortedFunc(slices.Values(free), func(a, b string) int { return cmp.Or(cmp.Compare(when[a], when[b]), cmp.Compare(a, b)) })[:size]
+		at = t.now
+		for _, node := range soon {
+			at = max(at, when[node])
+		}
+		if at >= whenever {
+			return soon, never
+		}
+		if !t.shut(job, soon, at) {
+			return soon, at
+		}
+		from = at
+	}
+}
+
+// shut reports whether a window of maintenance keeps a job off any of the nodes at a time.
+func (t *twin) shut(job *structs.Job, nodes []string, at structs.UnixNano) bool {
+	return slices.ContainsFunc(nodes, func(node string) bool { return t.world.nodes[node].MaintenanceAgainst(job, at) != nil })
 }
 
 func (t *twin) nearest(job *structs.Job, spec structs.Resources, free []string, size int) []string {

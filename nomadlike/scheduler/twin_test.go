@@ -38,7 +38,11 @@ type twinReservation struct {
 	at      structs.UnixNano
 	bounded bool // by limits alone
 	strict  bool
-	spare   map[string]capacity.Amount // by node
+
+	expected structs.UnixNano
+	sure     structs.UnixNano           // by limits, of a bounded one
+	due      structs.UnixNano           // promised
+	spare    map[string]capacity.Amount // by node
 }
 
 // twinQuotaReservation is quota that is reserved for a gang of a project.
@@ -84,7 +88,7 @@ func runTwin(w *world, settings Settings, seed uint64) *twin {
 			} else {
 				futile[pool] = true
 			}
-			if closed[pool] = blocked[pool] > 0 && (blocked[pool] == settings.reservationsMax() || futile[pool]); !closed[pool] {
+			if closed[pool] = blocked[pool] > 0 && (blocked[pool] == settings.reservationsMax() || futile[pool] || t.lone(pool, nodes[pool])); !closed[pool] {
 				break
 			}
 			rest := slices.DeleteFunc(slices.Clone(left), func(x subjobID) bool { return poolOf(w.jobs[x.job]) != pool })
@@ -98,6 +102,27 @@ func runTwin(w *world, settings Settings, seed uint64) *twin {
 		}
 	}
 	return t
+}
+
+// lone reports whether all that wait in a pool could use what is reserved for the first, which
+// leaves no room for another reservation.
+func (t *twin) lone(pool string, nodes int) bool {
+	first := slices.IndexFunc(t.reservations, func(k *twinReservation) bool { return k.pool == pool })
+	k := t.reservations[first]
+	if 2*(nodes+1) <= len(t.ableOn(k.job, k.spec)) {
+		return false
+	}
+	node := slices.Min(slices.Collect(maps.Keys(k.spare)))
+	return !slices.ContainsFunc(t.world.queued(), func(s *structs.Subjob) bool {
+		id := subjobID{s.JobID, s.Index}
+		job := t.world.jobs[id.job]
+		if s.NotBefore > t.now || s.Nomination != nil || t.started[id] != nil || poolOf(job) != pool || !t.able(id) {
+			return false
+		}
+		return !slices.ContainsFunc(job.Resources, func(spec structs.Resources) bool {
+			return t.ableAs(job, spec) && slices.Contains(t.ableOn(job, spec), node)
+		})
+	})
 }
 
 func (t *twin) isFair(pool string) bool {

@@ -133,9 +133,9 @@ type Subjob struct {
 	Moved        bool        `json:"moved,omitempty"`         // an administrator gave it its place: it stands before fair share
 	Control      *Control    `json:"control,omitempty"`       // what people want of it while it runs; the throttle outlives an attempt
 	Nomination   *Nomination `json:"claim,omitempty"`         // nodes nominated for it while others leave them
-	// NoPassingAt is the reserved start that the scheduler first announced for
-	// this attempt, with slack: from then on nobody passes it on its nodes but by
-	// a time limit that ends before it gets them. Set once by a WaitUpdate, 0
+	// NoPassingAt is the start that the scheduler promised to this attempt when it
+	// came to the front of its queue: see scheduler's promiseOf. From then on nobody passes
+	// it on its nodes but by a time limit that ends before it gets them. Set once by a WaitUpdate, 0
 	// again when it gets its nodes.
 	NoPassingAt UnixNano `json:"no_passing_at,omitempty"`
 	// Avoid are the nodes that its next attempts leave alone if they can, because
