@@ -100,7 +100,7 @@ func jobForecast(set *flag.FlagSet) func(*Env, []string) error {
 	}, func(env *Env, found *api.JobForecast) {
 		env.printStarts(found.Starts, found.At)
 		if len(found.Starts) > 0 && len(found.Holders) > 0 {
-			fmt.Fprintf(env.Stdout, "  %s\n", env.waitingText(env.waitText(found.Starts[0].Wait), found.Holders))
+			fmt.Fprintf(env.Stdout, "  %s\n", env.waitingText(env.waitText(found.Starts[0].Wait), holding(found.Starts[0].Wait, found.Holders)))
 		}
 		env.printHelps(found.Helps, found.At)
 		table := newTable(env.Stdout, env.text("cli.col.attempt"), env.text("cli.col.said"), "P50", "P90", env.text("cli.col.started"))
@@ -405,11 +405,11 @@ func (env *Env) printAnswer(found *api.JobOutlook) {
 	if found.When.Verdict == outlook.VerdictNow && len(found.Victims) > 0 { // the plan said so
 	} else if found.When.Verdict == outlook.VerdictNever {
 		fmt.Fprintln(env.Stdout, env.text("cli.plan.forecast_never"))
-	} else {
+	} else if !found.Wait.Waits() { // the plan said for whom
 		fmt.Fprintln(env.Stdout, env.text("cli.plan.forecast", "when", env.whenText(found.When, found.At), "position", found.Position, "pool", safe(found.Pool)))
 	}
-	if found.Wait != nil {
-		fmt.Fprintf(env.Stdout, "  %s\n", env.waitingText(env.waitText(found.Wait), found.Holders))
+	if found.Wait != nil && !found.Wait.Waits() {
+		fmt.Fprintf(env.Stdout, "  %s\n", env.waitingText(env.waitText(found.Wait), holding(found.Wait, found.Holders)))
 	}
 	if len(found.Specs) > 1 {
 		for i := range found.Specs {

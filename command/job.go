@@ -60,6 +60,7 @@ func jobRun(set *flag.FlagSet) func(*Env, []string) error {
 	logs := set.Bool("logs", false, "cli.flag.logs")
 	detach := set.Bool("detach", false, "cli.flag.detach")
 	key := set.String("idempotency-key", "", "cli.flag.idempotency_key")
+	start := declareStart(set)
 	return func(env *Env, args []string) error {
 		path, err := one(args, "FILE")
 		if err != nil {
@@ -73,6 +74,9 @@ func jobRun(set *flag.FlagSet) func(*Env, []string) error {
 		}
 		job, places, err := env.readNamed(path, source, name, *key)
 		if err != nil {
+			return err
+		}
+		if err := start.change(job); err != nil {
 			return err
 		}
 		if *workdir.dryRun {
@@ -111,7 +115,11 @@ func jobRun(set *flag.FlagSet) func(*Env, []string) error {
 			if err := env.doubts(submitted.Warnings, job, places); err != nil {
 				return err
 			}
-			fmt.Fprintln(env.Stdout, env.text("cli.job.submitted", "name", submitted.Name, "id", submitted.JobID))
+			if submitted.Number != 0 {
+				fmt.Fprintln(env.Stdout, env.text("cli.job.submitted_number", "name", submitted.Name, "id", submitted.JobID, "number", submitted.Number))
+			} else {
+				fmt.Fprintln(env.Stdout, env.text("cli.job.submitted", "name", submitted.Name, "id", submitted.JobID))
+			}
 		}
 		toEnd := *wait || *logs
 		if *detach || output.forPrograms() && !toEnd {

@@ -113,6 +113,15 @@ func (env *Env) waitText(wait *structs.WaitReason) string {
 	return env.reasonText(&wait.Reason)
 }
 
+// holding are the jobs that hold what something waits for: none where it waits for the
+// jobs themselves, which the reason names.
+func holding(wait *structs.WaitReason, holders []api.JobRef) []api.JobRef {
+	if wait.Waits() {
+		return nil
+	}
+	return holders
+}
+
 // waitingText says why something waits, and who holds what it waits for.
 func (env *Env) waitingText(why string, holders []api.JobRef) string {
 	if len(holders) == 0 {
@@ -171,6 +180,9 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 	job := detail.Job
 	fields := newTable(env.Stdout, "", "")
 	fields.row("ID", job.ID)
+	if job.Number != 0 {
+		fields.row(env.text("cli.col.number"), strconv.FormatUint(job.Number, 10))
+	}
 	fields.row(env.text("cli.col.name"), safe(job.Name))
 	fields.row(env.text("cli.col.project"), safe(job.Project))
 	fields.row(env.text("cli.col.user"), safe(job.User))
@@ -185,8 +197,9 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 	}
 	fields.row(env.text("cli.col.state"), env.stateText(env.Stdout, detail.State))
 	if why := env.statusText(detail.JobStatus); why != "" {
-		fields.row(env.text("cli.col.why"), env.waitingText(why, detail.Holders))
+		fields.row(env.text("cli.col.why"), env.waitingText(why, holding(detail.Wait, detail.Holders)))
 	}
+	env.printStart(fields, detail)
 	for i := range detail.Asked {
 		fields.row(env.text("cli.col.asked"), env.askedText(&detail.Asked[i]))
 	}
@@ -381,7 +394,7 @@ func (env *Env) printQueue(entries []api.QueueEntry, hidden int) {
 			name = fmt.Sprintf("%s s%d", name, entry.Subjob)
 		}
 		table.row(strconv.Itoa(entry.Position), short(entry.JobID), name, safe(entry.User), priorityText(entry.Priority, entry.VIP),
-			strconv.Itoa(entry.Nodes), when(entry.QueuedAt), env.waitingText(env.waitText(entry.Wait), entry.Holders))
+			strconv.Itoa(entry.Nodes), when(entry.QueuedAt), env.waitingText(env.waitText(entry.Wait), holding(entry.Wait, entry.Holders)))
 	}
 	table.print()
 }

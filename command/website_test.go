@@ -319,7 +319,7 @@ func jobFields(of reflect.Type, names []string) []string {
 			continue
 		case "name", "label", "kind", "when", "target", "mode", "node": // labels
 			continue
-		case "last_devices", "rdma_by_nodes", "resume", "patient_starts", "outside_yields", "saves_at_ends", "kills_last", "limit_warning", "before": // no word of job files
+		case "last_devices", "rdma_by_nodes", "resume", "patient_starts", "outside_yields", "saves_at_ends", "kills_last", "limit_warning", "before", "begin_at", "deadline_at", "number": // no word of job files
 			continue
 		case "subtasks", "devices", "ports", "hooks", "algorithms", "datasets", "models", "volumes", "mounts", "machines":
 			name = strings.TrimSuffix(name, "s") // blocks that may repeat

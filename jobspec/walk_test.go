@@ -20,6 +20,7 @@ func notWritten() map[string]string {
 		"Job.ID": admission, "Job.User": admission, "Job.SubmittedAt": admission, "Job.IdempotencyKey": admission,
 		"Job.Source": admission, "Job.Resume": admission, "Job.PatientStarts": admission, "Job.OutsideYields": admission,
 		"Job.Algorithms.Object": admission, "Job.Datasets.Object": admission, "Job.Models.Object": admission, "Job.Volumes.Object": admission,
+		"Job.After.ID": admission, "Job.BeginAt": admission, "Job.DeadlineAt": admission, "Job.Number": state,
 		"Job.OutputKeep.Storage": admission, "Job.OutputKeep.Apart": admission, "Job.SavesAtEnds": admission, "Job.KillsLast": admission,
 		"Job.Workdir.Tree": sent, "Job.Workdir.Files": sent, "Job.Workdir.Bytes": sent, "Job.Workdir.Git": sent,
 		"Job.Distributed.MinNodes": before, "Job.Checkpoint.Elastic": before,

@@ -23,8 +23,8 @@ import (
 type forecastHandlers struct {
 	*core
 	futures  Forecasts
-	admit    func(*structs.Job) (*admission, *structs.Error) // of a job that a caller asks about
-	protocol func() int                                      // the lowest that a server of the log speaks
+	admit    func(*front.Request, *structs.Job) (*admission, *structs.Error) // of a job that a caller asks about
+	protocol func() int                                                      // the lowest that a server of the log speaks
 	views    views
 }
 
@@ -170,7 +170,7 @@ func (h *forecastHandlers) timeline(r *front.Request) (*front.Encoded[outlook.Ti
 
 // ofOffer reports when a job that is not submitted would start.
 func (h *forecastHandlers) ofOffer(r *front.Request, offer *offered) (*api.JobOutlook, error) {
-	admitted, failure := h.admit(offer.job)
+	admitted, failure := h.admit(r, offer.job)
 	if failure != nil {
 		return nil, failure
 	}
@@ -183,7 +183,7 @@ func (h *forecastHandlers) ofOffer(r *front.Request, offer *offered) (*api.JobOu
 	}
 	out := api.JobOutlook{Defaults: admitted.Defaults(), Warnings: admitted.warnings(r)}
 	err = h.preview(r, job.Project, func(futures *forecast.Futures) error {
-		out.Answer, out.At = futures.Job(job), futures.Now()
+		out.Answer, out.At = futures.Job(unmet(snapshot, job)), futures.Now()
 		return nil
 	})
 	if err != nil {
@@ -419,13 +419,13 @@ func (h *forecastHandlers) checkChange(r *front.Request, snapshot *state.Snapsho
 	if !mayReadProject(r, change.Job.Project) {
 		return auth.NotFound(auth.ObjectProject, change.Job.Project)
 	}
-	admitted, failure := h.admit(change.Job)
+	admitted, failure := h.admit(r, change.Job)
 	if failure != nil {
 		return failure
 	}
 	job := admitted.job
 	job.ID, job.User, job.SubmittedAt = trialID(), r.Caller.Principal.ID, structs.At(h.now())
-	change.Job = job
+	change.Job = unmet(snapshot, job)
 	return nil
 }
 

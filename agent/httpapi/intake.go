@@ -29,6 +29,7 @@ type submissionHandlers struct {
 	submissions Submissions
 	boards      Boards
 	calls       *nodeCalls
+	members     Membership
 }
 
 // offered is a job that a request brings: neither completed nor checked.
@@ -62,6 +63,14 @@ func (h *submissionHandlers) offer(r *front.Request, body *api.JobRequest) (*off
 	}
 	// Whatever the body says of these, the server decides.
 	job.ID, job.User, job.SubmittedAt, job.IdempotencyKey, job.Resume = "", principal.ID, 0, "", nil
+	job.Number, job.BeginAt, job.DeadlineAt = 0, 0, 0
+	for i := range job.After {
+		job.After[i].ID = ""
+	}
+	if body.Zone != "" && !structs.ValidZone(body.Zone) {
+		return nil, auth.Object{}, structs.NewError(structs.CodeInvalid, "agent.zone", "zone", body.Zone)
+	}
+	job.Begin, job.Deadline = structs.Zoned(job.Begin, body.Zone), structs.Zoned(job.Deadline, body.Zone)
 	if job.Project == "" {
 		job.Project = own
 	}
@@ -69,6 +78,7 @@ func (h *submissionHandlers) offer(r *front.Request, body *api.JobRequest) (*off
 		if job.Resume, err = h.checkpointOf(r, body.Resume, body.ResumeStep); err != nil {
 			return nil, auth.Object{}, err
 		}
+		job.After, job.Begin = nil, "" // what it waited for before it first ran
 	}
 	offer := &offered{request: body, job: job, rank: body.Rank}
 	object.Project = job.Project
@@ -126,8 +136,13 @@ func (h *submissionHandlers) format(r *front.Request, offer *offered) (*api.JobF
 // admit returns a job as it would be accepted, or everything that keeps it from
 // that as one error. The job stays as it is: where a request is judged anew, by
 // other rules perhaps, it has no defaults of the old ones.
-func (h *submissionHandlers) admit(job *structs.Job) (*admission, *structs.Error) {
-	admitted, refusal := server.Admit(h.store.Snapshot(), job)
+func (h *submissionHandlers) admit(r *front.Request, job *structs.Job) (*admission, *structs.Error) {
+	snapshot := h.store.Snapshot()
+	job, refusal := h.timed(r, snapshot, job)
+	if refusal != nil {
+		return nil, refusal
+	}
+	admitted, refusal := server.Admit(snapshot, job)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -156,7 +171,7 @@ func (a *admission) warnings(r *front.Request, more ...structs.Problem) []struct
 }
 
 func (h *submissionHandlers) validate(r *front.Request, offer *offered) (*api.JobValidated, error) {
-	admitted, failure := h.admit(offer.job)
+	admitted, failure := h.admit(r, offer.job)
 	if failure == nil {
 		return &api.JobValidated{Valid: true, Warnings: admitted.warnings(r)}, nil
 	}
@@ -173,7 +188,7 @@ func (h *submissionHandlers) submit(r *front.Request, offer *offered) (*api.JobS
 	if !structs.PlainText(key, idempotencyKeyMax) {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", api.HeaderIdempotencyKey, "max", idempotencyKeyMax)
 	}
-	admitted, failure := h.admit(offer.job)
+	admitted, failure := h.admit(r, offer.job)
 	if failure != nil {
 		return nil, failure
 	}
@@ -198,7 +213,11 @@ func (h *submissionHandlers) submit(r *front.Request, offer *offered) (*api.JobS
 	h.log.Debug("job submitted", logkey.JobID, id, logkey.User, r.Caller.Principal.ID, logkey.Index, index)
 	r.SetIndex(index)
 	r.Made(id)
-	return &api.JobSubmitted{JobID: id, Name: job.Name, Index: index, Warnings: admitted.warnings(r, outputProblems(kept)...)}, nil
+	number := uint64(0) // its entry is in this server's state
+	if view, known := h.store.Snapshot().Job(id); known {
+		number = view.Job.Number
+	}
+	return &api.JobSubmitted{JobID: id, Number: number, Name: job.Name, Index: index, Warnings: admitted.warnings(r, outputProblems(kept)...)}, nil
 }
 
 // unsentCode is the problem of a job whose directory nobody has sent: it was written
@@ -210,7 +229,7 @@ func unsentCode(job *structs.Job) structs.Problem {
 // plan reports what a job would run, and whether it would start now, by
 // putting it at its place in a copy of the queue.
 func (h *submissionHandlers) plan(r *front.Request, offer *offered) (*api.JobPlan, error) {
-	admitted, failure := h.admit(offer.job)
+	admitted, failure := h.admit(r, offer.job)
 	if failure != nil {
 		return nil, failure
 	}
@@ -265,6 +284,7 @@ const planPassesMax = 64
 func (h *submissionHandlers) tryJob(r *front.Request, job *structs.Job, out *api.JobPlan) (first *structs.GangPlan, err error) {
 	now := structs.At(h.now())
 	job.ID, job.SubmittedAt = trialID(), now
+	placed := unmet(h.store.Snapshot(), job)
 	waits := make(map[int]bool, job.SubjobCount())
 	err = h.boards.Try(r.Context(), asker(r, job.Project), func(trial *scheduler.Board) {
 		settings := trial.Settings()
@@ -272,9 +292,7 @@ func (h *submissionHandlers) tryJob(r *front.Request, job *structs.Job, out *api
 		trial.SetSettings(settings)
 		for i := range job.SubjobCount() {
 			waits[i] = true
-			trial.Submit(job, &structs.Subjob{
-				JobID: job.ID, Index: i, State: structs.JobQueued, QueuedAt: now, CreateIndex: trial.Index() + 1,
-			})
+			trial.Submit(placed, placed.Trial(i, now, trial.Index()+1))
 		}
 		for range planPassesMax {
 			plan := trial.Pass(now, trial.Index())

@@ -46,7 +46,7 @@ func (h *jobHandlers) list(r *front.Request) (*api.JobList, error) {
 	for i, view := range views {
 		job := view.Job
 		out.Jobs[i] = api.JobSummary{
-			ID: job.ID, Name: job.Name, Project: job.Project, User: job.User, Type: job.Type, Priority: job.Priority,
+			ID: job.ID, Number: job.Number, Name: job.Name, Project: job.Project, User: job.User, Type: job.Type, Priority: job.Priority,
 			Preemptible: job.Preemptible, VIP: job.VIP != nil, Pool: job.Placement.Pool, Code: codeOf(job), Specs: specsOf(job), Output: job.Output,
 			Nodes: job.Nodes, Subjobs: job.SubjobCount(), SubmittedAt: job.SubmittedAt, Tags: job.Tags, Note: noteShown(job.Note),
 			JobStatus: explained(snapshot, job.ID, jobStatus(view.Status)),

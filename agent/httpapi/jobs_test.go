@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -144,6 +145,9 @@ func TestJobsAreFoundByNameAndPrefix(t *testing.T) {
 	if err != nil || len(jobs.Jobs) != 8 || jobs.Next == "" || jobs.Jobs[0].Name != "job-t" {
 		t.Fatalf("first page: %+v %v", jobs, err)
 	}
+	if found, _, err := client.Job(t.Context(), "2", nil); err != nil || found.Job.Name != "job-a" || found.Job.Number != 2 {
+		t.Errorf("number 2: %v", err)
+	}
 	prefixes := map[string]int{}
 	for after := ""; ; after = jobs.Next {
 		if jobs, _, err = client.Jobs(t.Context(), api.JobFilter{}, &api.Query{Limit: 8, After: after}); err != nil {
@@ -157,6 +161,9 @@ func TestJobsAreFoundByNameAndPrefix(t *testing.T) {
 		}
 	}
 	for prefix, n := range prefixes {
+		if prefix[0] <= '9' {
+			continue // a number
+		}
 		_, _, err := client.Job(t.Context(), prefix, nil)
 		var failure *structs.Error
 		if n > 1 && (!errors.As(err, &failure) || failure.ID != "agent.ambiguous") {
@@ -177,6 +184,54 @@ func TestJobsAreFoundByNameAndPrefix(t *testing.T) {
 }
 
 // The same key is the same submission, whoever repeats it.
+// Nobody learns by an after block of a job that they may not read, nor by what is shown of
+// one that waits for it.
+func TestAwaitedJobsStayHidden(t *testing.T) {
+	h := newHarness(t)
+	h.node("machine-1", 8)
+	if _, err := h.admin.PutProject(t.Context(), &structs.Project{Name: "vision"}); err != nil {
+		t.Fatal(err)
+	}
+	hidden := h.start(h.admin, `job "hidden" {
+  access = "none"
+  task { command = "true" }
+}`)
+	member, after := h.person("sam", "vision"), func(block string) string {
+		return `job "next" {
+  project = "vision"
+  ` + block + `
+  task { command = "true" }
+}`
+	}
+	for _, name := range []string{hidden, "1", "hidden", "nobody", hidden[:6]} {
+		_, err := member.SubmitJob(t.Context(), api.JobRequest{HCL: after(`after "` + name + `" { project = "default" }`)}, "")
+		var failure *structs.Error
+		if !errors.As(err, &failure) || len(failure.Details) != 1 || failure.Details[0].ID != "agent.after_unknown" || failure.Details[0].Params["job"] != "default/"+name {
+			t.Errorf("after %s: %v", name, err)
+		}
+	}
+	made, err := h.admin.SubmitJob(t.Context(), api.JobRequest{HCL: after(`after "hidden" {
+    project = "default"
+    when    = "ended"
+  }`)}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	detail, _, err := member.Job(t.Context(), made.JobID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := json.Marshal(detail); err != nil || strings.Contains(string(text), hidden) {
+		t.Errorf("the id of a hidden job is in %s", text)
+	}
+	if len(detail.After) != 1 || !detail.After[0].Waits || detail.After[0].ID != "" || detail.After[0].State != "" {
+		t.Errorf("waits for %+v", detail.After)
+	}
+	if detail, _, err = h.admin.Job(t.Context(), hidden, nil); err != nil || len(detail.Followers) != 1 || detail.Followers[0].ID != made.JobID {
+		t.Errorf("followed by %+v, %v", detail, err)
+	}
+}
+
 func TestSubmissionsAreIdempotent(t *testing.T) {
 	h := newHarness(t)
 	client := h.admin

@@ -96,8 +96,8 @@ func locateJob(r *front.Request, snapshot *state.Snapshot) (*structs.Job, auth.O
 	return job, object, nil
 }
 
-// findJob finds a job by id, by name, or by a unique prefix of its id. Only
-// jobs that the caller may read are candidates for name and prefix, so that
+// findJob finds a job by id, by name, by number, or by a unique prefix of its id. Only
+// jobs that the caller may read are candidates for all but the id, so that
 // an ambiguity says nothing about others.
 func findJob(r *front.Request, id string, snapshot *state.Snapshot) (*structs.Job, error) {
 	if !front.PlausibleID(id) {
@@ -114,7 +114,7 @@ func findJob(r *front.Request, id string, snapshot *state.Snapshot) (*structs.Jo
 	return view.Job, nil
 }
 
-// searchJob finds a job by name or by a prefix of its id.
+// searchJob finds a job by name, by number or by a prefix of its id.
 func searchJob(r *front.Request, id string, snapshot *state.Snapshot) (state.JobView, error) {
 	readable := func(view state.JobView) bool {
 		return auth.Allowed(r.Caller.Principal, auth.VerbRead, jobObject(view.Job)).Allow
@@ -122,6 +122,9 @@ func searchJob(r *front.Request, id string, snapshot *state.Snapshot) (state.Job
 	named := jobsNamed(r, id, snapshot, readable)
 	if len(named) == 1 {
 		return named[0], nil
+	}
+	if view, ok := numbered(r, id, snapshot); ok && len(named) == 0 { // no name is of digits alone
+		return view, nil
 	}
 	candidates := named
 	if len(candidates) == 0 {

@@ -95,7 +95,7 @@ func New(c Config) *front.Front {
 func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 	all := &core{replica: c.Replica, store: c.Store, log: c.Door.Log, now: c.Now, stopping: c.Stopping}
 	calls := &nodeCalls{store: c.Store, log: c.Door.Log, pool: c.Pool}
-	submissions := &submissionHandlers{core: all, submissions: c.Replica, boards: c.Replica, calls: calls}
+	submissions := &submissionHandlers{core: all, submissions: c.Replica, boards: c.Replica, calls: calls, members: c.Members}
 	usage := usageHandlers{core: all, calls: calls, survey: asked}
 	login := newLoginHandlers(all, c)
 	images := &imageHandlers{core: all, calls: calls, open: c.Images}

@@ -160,7 +160,7 @@ func mayRead(r *front.Request, job *structs.Job) bool {
 
 func queueEntry(r *front.Request, snapshot *state.Snapshot, job *structs.Job, subjob *structs.Subjob, position int) api.QueueEntry {
 	entry := api.QueueEntry{
-		JobID: job.ID, JobName: job.Name, Project: job.Project, User: job.User, Subjob: subjob.Index,
+		JobID: job.ID, JobNumber: job.Number, JobName: job.Name, Project: job.Project, User: job.User, Subjob: subjob.Index,
 		Priority: job.Priority, Preemptible: job.Preemptible, VIP: job.VIP != nil, Pool: job.Placement.Pool,
 		Nodes: job.Nodes, Devices: job.SpecAt(0).DeviceCount() * job.Nodes, QueuedAt: subjob.QueuedAt,
 		Position: position, Moved: subjob.Moved, Wait: waitOf(r, snapshot, subjob.Wait), Awaits: awaits(snapshot, subjob),
@@ -202,6 +202,9 @@ func subjobsOf(r *front.Request, snapshot *state.Snapshot, rows []*structs.Subjo
 	out := values(rows)
 	for i := range out {
 		out[i].Wait = waitOf(r, snapshot, out[i].Wait)
+		if len(out[i].Pending) > 0 {
+			out[i].Pending = pendingShown(r, snapshot, out[i].Pending)
+		}
 	}
 	return out
 }

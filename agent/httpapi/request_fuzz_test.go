@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"testing"
+	"time"
 
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/nomadlike/api"
@@ -12,7 +13,8 @@ import (
 func FuzzJobRequest(f *testing.F) {
 	f.Add([]byte(`{"job":{"name":"x","nodes":3,"resources":[{"cpu":1,"memory":1}],"task":{"command":"true"}}}`))
 	f.Add([]byte(`{"hcl":"job \"x\" {}","variables":{"a":"b"}}`))
-	h := submissionHandlers{core: &core{store: state.New()}}
+	f.Add([]byte(`{"zone":"+08:00","job":{"name":"x","begin":"22:00","deadline":"2030-01-01T00:00","after":[{"job":"1","when":"ended","project":"p"}],"task":{"command":"true"}}}`))
+	h := submissionHandlers{core: &core{store: state.New(), now: time.Now}, members: &FakeMembership{}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		body := new(api.JobRequest)
 		if front.DecodeJSON(data, body) != nil {
@@ -23,6 +25,6 @@ func FuzzJobRequest(f *testing.F) {
 			return
 		}
 		job.SetDefaults()
-		_, _ = h.admit(job) // the refusal, or nil; it must not panic
+		_, _ = h.admit(&front.Request{}, job) // the refusal, or nil; it must not panic
 	})
 }

@@ -9,6 +9,9 @@ job "resnet50" {
   preemptible      = true
   access           = "read-write"
   expected_runtime = "6h30m"
+  begin            = "22:00"
+  deadline         = "2026-12-01T08:00"
+  max_queue_time   = "12h"
   nodes            = 4
   stop_grace       = "2m"
   fencing          = "strict"
@@ -22,6 +25,10 @@ job "resnet50" {
     limit  = "48h"
     warn   = "5m"
     signal = "SIGUSR2"
+  }
+  after "prep" {
+    when    = "succeeded"
+    project = "speech"
   }
   workdir {
     git    = "https://git.example/team/train.git"

@@ -43,6 +43,9 @@ type JobRequest struct {
 	// Rank is the one rank that a plan shows, whichever it is, with what its
 	// files hold; without it the first ones are shown. For plans only.
 	Rank *int `json:"rank,omitempty"`
+	// Zone is that of times of the job that name none, by its name or as an offset such
+	// as +08:00; "": that of the server that is asked.
+	Zone string `json:"zone,omitempty"`
 }
 
 // JobChange sets one value of a job file to another; comments and what is
@@ -67,6 +70,7 @@ type JobFormatted struct {
 // JobSubmitted answers a submission.
 type JobSubmitted struct {
 	JobID    string          `json:"job_id"`
+	Number   uint64          `json:"number,omitempty"`
 	Name     string          `json:"name"`
 	Index    uint64          `json:"index"`
 	Warnings []structs.Error `json:"warnings,omitempty"` // what is doubtful, rendered
@@ -130,6 +134,7 @@ type RankFile struct {
 // JobSummary is a job in a list: what it is and how its subjobs stand.
 type JobSummary struct {
 	ID          string           `json:"id"`
+	Number      uint64           `json:"number,omitempty"`
 	Name        string           `json:"name"`
 	Project     string           `json:"project"`
 	User        string           `json:"user,omitempty"`
@@ -221,6 +226,10 @@ type JobDetail struct {
 	Subjobs []structs.Subjob `json:"subjobs"`
 	Yielded []Yield          `json:"yielded,omitempty"`
 	Awaits  []JobRef         `json:"awaits,omitempty"`
+	// After is what the job was submitted to wait for, in the order of its file, and
+	// Followers are the first jobs that wait for it now.
+	After     []AwaitedJob `json:"after,omitempty"`
+	Followers []JobRef     `json:"followers,omitempty"`
 	// Asked is what VIP jobs ask its owner, and Answers what owners said to it.
 	Asked   []Asked    `json:"asked,omitempty"`
 	Answers []Answered `json:"answers,omitempty"`
@@ -230,6 +239,19 @@ type JobDetail struct {
 	Outputs      []JobOutput    `json:"outputs,omitempty"`
 	OutputCounts map[string]int `json:"output_counts,omitempty"`
 }
+
+// AwaitedJob is a job that another comes after. Of one that the caller may not read, or
+// that was deleted, there is no more than what the job file calls it.
+type AwaitedJob struct {
+	JobRef
+	Called string           `json:"called"`
+	When   string           `json:"when"`            // succeeded, failed, ended or started
+	State  structs.JobState `json:"state,omitempty"` // of it, now
+	Waits  bool             `json:"waits,omitempty"` // it is waited for still
+}
+
+// FollowersMax bounds JobDetail.Followers.
+const FollowersMax = 16
 
 // YieldsMax bounds the lists of JobDetail.
 const YieldsMax = 16

@@ -15,6 +15,7 @@ type Queue struct {
 // QueueEntry is one waiting subjob.
 type QueueEntry struct {
 	JobID       string              `json:"job_id"`
+	JobNumber   uint64              `json:"job_number,omitempty"`
 	JobName     string              `json:"job_name"`
 	Project     string              `json:"project"`
 	User        string              `json:"user,omitempty"`

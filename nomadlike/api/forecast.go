@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -119,6 +120,7 @@ func forecastRoutes() []Route {
 
 // ForecastJob reports when a job would start that is not submitted yet.
 func (c *Client) ForecastJob(ctx context.Context, request JobRequest) (*JobOutlook, error) {
+	request.Zone = cmp.Or(request.Zone, LocalZone())
 	return ask(ctx, c, JobsForecast, "", request)
 }
 

@@ -137,6 +137,9 @@ func verdictOf(wait *structs.WaitReason) Verdict {
 	case wait.Never:
 		return VerdictNever
 	}
+	if wait.Waits() { // for jobs of which nobody knows how they end
+		return VerdictUnknown
+	}
 	switch wait.ID {
 	case "scheduler.ceiling_nodes", "scheduler.ceiling_nodes_by", "scheduler.ceiling_devices", "scheduler.ceiling_devices_by":
 		return VerdictNever

@@ -26,7 +26,7 @@ func (f *Futures) admitted(job *structs.Job) (*structs.Job, *structs.Subjob) {
 	if own.SubmittedAt == 0 {
 		own.SubmittedAt = f.now
 	}
-	return &own, &structs.Subjob{JobID: own.ID, State: structs.JobQueued, QueuedAt: f.now, CreateIndex: math.MaxUint64}
+	return &own, own.Trial(0, f.now, math.MaxUint64)
 }
 
 // probe is what the scheduler would do with a job at now.

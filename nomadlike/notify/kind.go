@@ -26,7 +26,7 @@ func KindOf(event *structs.Event, before func() structs.Outcome) string {
 		return structs.NotifyFailed
 	case "event.job.succeeded":
 		return structs.NotifySucceeded
-	case "event.job.expired":
+	case "event.job.expired", "event.job.withdrawn":
 		return structs.NotifyExpired
 	case "event.attempt.preempted":
 		return structs.NotifyPreempted

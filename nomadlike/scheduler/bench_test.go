@@ -327,3 +327,26 @@ func TestMemoryOfQueue(t *testing.T) {
 	runtime.KeepAlive(board)
 	runtime.KeepAlive(s)
 }
+
+// BenchmarkHeld passes over a queue beside which so many wait for other jobs: what
+// changes each time is one more job that starts.
+func BenchmarkHeld(b *testing.B) {
+	for _, count := range []int{0, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("held=%d", count), func(b *testing.B) {
+			s := stillOf(100, count, 0, func(i int) *structs.Job { return testJob(fmt.Sprintf("j%06d", i), 1, 1, 1<<30) })
+			for i := range s.changes.Subjobs {
+				s.changes.Subjobs[i].Subjob.Pending = []string{"other"}
+			}
+			board := s.board(Settings{Alone: true})
+			board.Pass(1, 1)
+			job := testJob("starts", 1, 1, 1<<30)
+			for b.Loop() {
+				board.Submit(job, &structs.Subjob{JobID: job.ID, State: structs.JobQueued})
+				if plan := board.Pass(1, 1); len(plan.Gangs) != 1 {
+					b.Fatal(len(plan.Gangs))
+				}
+				board.End(job.ID, 0)
+			}
+		})
+	}
+}

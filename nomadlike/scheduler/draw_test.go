@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -141,7 +143,11 @@ func step(t *rapid.T, w *world, i int) {
 	switch rapid.IntRange(0, 8).Draw(t, "step") {
 	case 0, 1, 2:
 		if !w.plain {
-			w.submit(drawJob(t, fmt.Sprintf("j%03d", i)))
+			job := drawJob(t, fmt.Sprintf("j%03d", i))
+			if others := slices.Sorted(maps.Keys(w.jobs)); len(others) > 0 && rapid.IntRange(0, 4).Draw(t, "waits") == 0 {
+				job.After = []structs.After{{Job: "other", When: structs.UntilEnded, ID: rapid.SampledFrom(others).Draw(t, "after")}}
+			}
+			w.submit(job)
 			return
 		}
 		for k := range rapid.IntRange(1, 4).Draw(t, "jobs") {

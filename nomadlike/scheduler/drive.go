@@ -14,7 +14,10 @@ func (b *Board) Submit(job *structs.Job, subjob *structs.Subjob) {
 	}
 	e := b.newEntry(job, subjob)
 	e.stand = waiting
-	if subjob.NotBefore > b.now {
+	switch {
+	case len(subjob.Pending) > 0:
+		e.stand = held
+	case subjob.NotBefore > b.now:
 		e.stand = delayed
 	}
 	b.attach(b.queue.add(e), true)

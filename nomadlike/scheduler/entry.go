@@ -11,6 +11,8 @@ import (
 
 // stand is where a live subjob stands on the board.
 //
+//	held ──those it waits for got as far as it wants──► delayed or waiting
+//
 //	delayed ──its time comes──► waiting ──placed──► running ──ends──► gone
 //	                               │  ▲                ▲
 //	             others must leave │  │ refused        │ the nodes are free
@@ -20,6 +22,7 @@ type stand uint8
 
 const (
 	gone      stand = iota // the slot is free
+	held                   // queued, but not before other jobs got somewhere: nothing looks at it
 	delayed                // queued, but not before a time
 	waiting                // queued, in a group
 	nominated              // queued, with nodes nominated for it
@@ -54,6 +57,11 @@ type entry struct {
 }
 
 func (e *entry) is(jobID string, subjob int) bool { return e.index == subjob && e.jobID == jobID }
+
+// queued reports whether it stands in the queue, whatever it waits for.
+func (e *entry) queued() bool {
+	return e.stand == held || e.stand == delayed || e.stand == waiting || e.stand == nominated
+}
 
 func (e *entry) key() string { return structs.SubjobKey(e.jobID, e.index) }
 

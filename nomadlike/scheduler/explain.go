@@ -379,7 +379,7 @@ func (x *explainer) say(id int32, wait *structs.WaitReason) {
 }
 
 func (x *explainer) waits() {
-	for _, id := range x.queue.sortedEntries(slices.Clone(x.queue.idle)) {
+	for _, id := range x.queue.sortedEntries(x.untold()) {
 		until := x.queue.entries[id].subjob.NotBefore.Time().Truncate(time.Second).Format(time.RFC3339)
 		x.say(id, waitFor("scheduler.restart_delay", "until", until))
 	}
@@ -413,6 +413,18 @@ func (x *explainer) waits() {
 	for _, id := range rest[len(now):] {
 		x.queue.partitions[x.queue.entries[id].partition].stale = true // go on in the next pass
 	}
+}
+
+// untold lists what waits for a time and does not say so yet. What has a time to begin
+// was given its explanation when it was submitted.
+func (x *explainer) untold() []int32 {
+	var ids []int32
+	for _, id := range x.queue.idle {
+		if e := &x.queue.entries[id]; e.recorded == nil || e.recorded.ID != "scheduler.begin" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // walksByPool returns the places of the walks in the order of their pools' names.

@@ -58,7 +58,7 @@ func (b *Board) Queued() iter.Seq[Queued] {
 func (b *Board) queues() [][]int32 {
 	lists := make([][]int32, len(b.queue.partitions))
 	for id := range b.queue.entries {
-		if e := &b.queue.entries[id]; e.stand == waiting || e.stand == delayed || e.stand == nominated {
+		if e := &b.queue.entries[id]; e.queued() {
 			b.modelEntry(e)
 			lists[e.partition] = append(lists[e.partition], int32(id))
 		}
@@ -68,7 +68,13 @@ func (b *Board) queues() [][]int32 {
 			continue
 		}
 		order := b.orderOf(&b.queue.partitions[i], b.now)
-		slices.SortFunc(lists[i], func(x, y int32) int { return order(&b.queue.entries[x], &b.queue.entries[y]) })
+		slices.SortFunc(lists[i], func(x, y int32) int {
+			a, c := &b.queue.entries[x], &b.queue.entries[y]
+			if (a.stand == held) != (c.stand == held) { // they stand behind all that may start
+				return first(c.stand == held)
+			}
+			return order(a, c)
+		})
 	}
 	byPool := make([]int, len(b.queue.partitions))
 	for i := range byPool {

@@ -109,6 +109,8 @@ func (b *Board) putSubjob(c *structs.SubjobChange) {
 	switch {
 	case c.Subjob.State == structs.JobQueued && c.Subjob.Nomination != nil:
 		e.stand, e.nomination = nominated, b.nodes.nominationOf(&e, c.Subjob.Nomination)
+	case c.Subjob.State == structs.JobQueued && len(c.Subjob.Pending) > 0:
+		e.stand = held
 	case c.Subjob.State == structs.JobQueued && c.Subjob.NotBefore > b.now:
 		e.stand = delayed
 	case c.Subjob.State == structs.JobQueued:

@@ -31,6 +31,7 @@ import (
 //	job NAME [nodes=N] [min=N] [resize=true] [range=N] [cpu=N] [memory=SIZE] [priority=P] [batch=N] [mode=M] [servers=N] [master=PORT]
 //	    [port=NAME:N] [devices=N:KIND[:MODEL]] [on=a,b] [pool=P] [place=spread] [driver=D] [or=cpu:memory] [secret=NAME] [credentials=NAME]
 //	    [project=P] [limit=SPAN] [preemptible=true] [vip=NODE:wait|ask|kill,…] [silence=kill]
+//	    [after=JOB,…] [begin=SPAN]
 //	move JOB first|last
 //	consent JOB VICTIM [yes|no] [until=SPAN]     what the owner of VICTIM was asked for JOB, and said
 //	schedule [seed=N] | finish JOB[/N] | fail JOB[/N] [delay=SPAN] | stopped | checkpoint JOB[/N] | lose JOB[/N] RANK [own=true] | tick SPAN
@@ -104,7 +105,11 @@ func (w *story) play(t *testing.T, line string) []string {
 	case "project":
 		w.addProject(projectFrom(t, args[0], options))
 	case "job":
-		w.submit(jobFrom(t, args[0], options))
+		job := jobFrom(t, args[0], options)
+		if options["begin"] != "" {
+			job.BeginAt = w.now.Add(span(t, options["begin"]))
+		}
+		w.submit(job)
 	case "move":
 		w.move("id-"+args[0], args[1])
 	case "consent":
@@ -495,7 +500,11 @@ func jobFrom(t *testing.T, name string, options map[string]string) *structs.Job 
 				}
 			}
 			j.Nodes = len(j.VIP.Machines)
-		case "silence": // of its ask
+		case "after":
+			for other := range strings.SplitSeq(value, ",") {
+				j.After = append(j.After, structs.After{Job: other, When: structs.UntilEnded, ID: "id-" + other})
+			}
+		case "silence", "begin": // of its ask, and from now on
 		default:
 			t.Fatalf("job option %s", key)
 		}

@@ -60,7 +60,7 @@ func runTwin(w *world, settings Settings, seed uint64) *twin {
 	}
 	var left []subjobID
 	for _, s := range w.queued() {
-		if s.NotBefore <= w.now && s.Nomination == nil {
+		if s.NotBefore <= w.now && s.Nomination == nil && len(s.Pending) == 0 {
 			left = append(left, subjobID{s.JobID, s.Index})
 		}
 	}

@@ -204,7 +204,44 @@ func (w *world) submit(job *structs.Job) {
 	for i := range job.SubjobCount() {
 		id := subjobID{job.ID, i}
 		w.subjobs[id] = &structs.Subjob{JobID: job.ID, Index: i, State: structs.JobQueued, QueuedAt: w.now, CreateIndex: w.index, Place: w.index << 20}
+		if job.BeginAt > w.now {
+			w.subjobs[id].NotBefore, w.subjobs[id].Wait = job.BeginAt, job.BeginWait()
+		}
+		for _, other := range job.AfterIDs() {
+			if !w.over(other) {
+				w.subjobs[id].Pending = append(w.subjobs[id].Pending, other)
+			}
+		}
+		if len(w.subjobs[id].Pending) > 0 {
+			w.subjobs[id].Wait = job.AfterWait(w.subjobs[id].Pending)
+		}
 		w.touched["j"+id.key()] = w.index
+	}
+}
+
+// over reports whether a job has ended.
+func (w *world) over(jobID string) bool {
+	for i := range w.jobs[jobID].SubjobCount() {
+		if !w.subjobs[subjobID{jobID, i}].State.Terminal() {
+			return false
+		}
+	}
+	return true
+}
+
+// release lets go of what waited for the end of a job.
+func (w *world) release(jobID string) {
+	for _, id := range slices.SortedFunc(maps.Keys(w.subjobs), compareIDs) {
+		if !slices.Contains(w.subjobs[id].Pending, jobID) {
+			continue
+		}
+		w.set(id, func(s *structs.Subjob) {
+			s.Pending = slices.DeleteFunc(slices.Clone(s.Pending), func(other string) bool { return other == jobID })
+			s.Wait = w.jobs[id.job].AfterWait(s.Pending)
+			if s.Wait == nil && s.NotBefore > w.now {
+				s.Wait = w.jobs[id.job].BeginWait()
+			}
+		})
 	}
 }
 
@@ -373,6 +410,9 @@ func (w *world) end(jobID string, index int, state structs.JobState) {
 	delete(w.attempts, id)
 	w.set(id, func(s *structs.Subjob) { s.State, s.QueuedAt, s.StopIntended = state, w.now, "" })
 	w.touch("q", w.jobs[jobID].Project)
+	if w.over(jobID) {
+		w.release(jobID)
+	}
 	w.fulfil()
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
@@ -326,7 +327,8 @@ func (s *Server) SubmitJob(ctx context.Context, guard structs.Guard, user, key s
 		job.Source = "" // every server would keep it, in memory and in each snapshot
 	}
 	job.SubmittedAt = s.config.now()
-	body := &structs.JobSubmit{Job: job}
+	job.FixTimes(job.SubmittedAt, time.Local)
+	body := &structs.JobSubmit{Job: job, Numbered: s.config.Protocol() >= wire.ProtocolAfter}
 	if s.config.Protocol() >= wire.ProtocolJobBytes {
 		body.BytesMax = s.config.JobBytesMax
 	}

@@ -89,13 +89,15 @@ type dueSweep struct {
 	body any
 }
 
-// dueSweeps lists what is due at now: attempts past their time limit, drains
+// dueSweeps lists what is due at now: attempts past their time limit, what waits and is
+// to start no more, drains
 // past their deadline, windows of maintenance that begin or are over, and join
 // tokens that nobody can use any more.
 func dueSweeps(snapshot *state.Snapshot, now structs.UnixNano) []dueSweep {
 	var due []dueSweep
-	if expired := snapshot.DueAttempts(now, state.LimitsMax); len(expired) > 0 {
-		due = append(due, dueSweep{structs.CommandJobLimits, &structs.JobLimits{Expired: expired}})
+	expired, queued := snapshot.DueAttempts(now, state.LimitsMax), snapshot.DueQueued(now, state.LimitsMax)
+	if len(expired) > 0 || len(queued) > 0 {
+		due = append(due, dueSweep{structs.CommandJobLimits, &structs.JobLimits{Expired: expired, Queued: queued}})
 	}
 	for node := range snapshot.Nodes() {
 		if drainIsDue(snapshot, node, now) {

@@ -358,6 +358,7 @@ func (tx *txn) endSubjob(job *structs.Job, before, after *structs.Subjob, end st
 	}
 	after.State, after.FinishedAt, after.Reason = state, tx.now, reason
 	after.StopIntended, after.Wait, after.NotBefore, after.NoPassingAt, after.Control = "", nil, 0, 0, nil
+	after.Pending = nil
 	if after.Nomination != nil {
 		tx.releaseNodes(after.Nomination, structs.SubjobKey(job.ID, after.Index))
 		after.Nomination = nil
@@ -370,6 +371,9 @@ func (tx *txn) endSubjob(job *structs.Job, before, after *structs.Subjob, end st
 		tx.endForecasts(job.ID, after.Index, after.NextAttempt(), false)
 	}
 	event := jobEvent("event.job."+string(state), job, after)
+	if before.State == structs.JobQueued && (state == structs.JobExpired || len(before.Pending) > 0 && after.StopBy == "") {
+		event.ID, event.Cause = "event.job.withdrawn", reason
+	}
 	if state == structs.JobFailed || state == structs.JobExpired {
 		event.Severity = severityError
 	}

@@ -63,7 +63,17 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 		}
 	}
 
+	pending, refusal := tx.pendingOf(job)
+	if refusal != nil {
+		return structs.ApplyResult{}, refusal
+	}
+
 	internJob(job)
+	job.Number = 0
+	if body.Numbered {
+		tx.meta.Number++
+		job.Number = tx.meta.Number
+	}
 	tx.meta.Jobs++
 	row := &jobRow{Job: job, CreateIndex: tx.index()}
 	tx.put(tableJobs, row.key(), row)
@@ -71,10 +81,14 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 	tx.putJobStatus(&jobStatusRow{JobID: job.ID, SubmittedAt: tx.now, Status: JobStatus{
 		State: structs.JobQueued, ExitOf: -1, CreateIndex: tx.index(), ModifyIndex: tx.index(),
 	}})
+	wait := waitAtFirst(job, pending, tx.now)
 	for i := range job.SubjobCount() {
 		subjob := &structs.Subjob{
 			JobID: job.ID, Index: i, State: structs.JobQueued,
-			QueuedAt: tx.now, Place: placeOf(tx.index()), CreateIndex: tx.index(),
+			QueuedAt: tx.now, Place: placeOf(tx.index()), CreateIndex: tx.index(), Pending: pending, Wait: wait,
+		}
+		if job.BeginAt > tx.now {
+			subjob.NotBefore = job.BeginAt
 		}
 		if t := job.Throttle; t != nil {
 			subjob.Control = &structs.Control{Seq: tx.index(), Busy: t.Busy, Idle: t.Idle}
@@ -101,6 +115,10 @@ func sameRequest(before, job *structs.Job) bool {
 	plain := func(job *structs.Job) []byte {
 		one := *job
 		one.ID, one.SubmittedAt, one.Priority, one.TimeLimit, one.Tags, one.Note = "", 0, "", 0, nil, ""
+		one.Number, one.BeginAt, one.DeadlineAt, one.After = 0, 0, 0, slices.Clone(one.After)
+		for i := range one.After {
+			one.After[i].ID = "" // its name may mean another job by now
+		}
 		if one.OutputKeep != nil {
 			one.OutputKeep = &structs.OutputKeep{As: one.OutputKeep.As, Name: one.OutputKeep.Name, When: one.OutputKeep.When, Path: one.OutputKeep.Path}
 		}
@@ -385,7 +403,7 @@ func (tx *txn) explainWaits(waits []structs.WaitUpdate) {
 		}
 		job, _ := tx.job(update.JobID)
 		subjob, ok := tx.subjob(update.JobID, update.Subjob)
-		if !ok || subjob.State != structs.JobQueued {
+		if !ok || subjob.State != structs.JobQueued || len(subjob.Pending) > 0 {
 			continue
 		}
 		after := *subjob

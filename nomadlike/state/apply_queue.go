@@ -276,15 +276,19 @@ func applyJobTimeLimit(tx *txn, body *structs.JobTimeLimit) (structs.ApplyResult
 	return structs.ApplyResult{JobID: job.ID}, nil
 }
 
-// limitAt is when a running attempt reaches its job's limit, 0 for never.
+// limitAt is when a running attempt reaches its job's limit or deadline, 0 for never.
 func limitAt(job *structs.Job, attempt *structs.Attempt) structs.UnixNano {
 	if job.TimeLimit <= 0 {
-		return 0
+		return job.DeadlineAt
 	}
-	if due := attempt.RunningAt.Add(job.TimeLimit.Std()); due > attempt.RunningAt {
-		return due
+	due := attempt.RunningAt.Add(job.TimeLimit.Std())
+	if due <= attempt.RunningAt {
+		due = math.MaxInt64
 	}
-	return math.MaxInt64
+	if job.DeadlineAt != 0 {
+		due = min(due, job.DeadlineAt)
+	}
+	return due
 }
 
 // warnAt is when a running attempt is warned of its job's limit, 0 for never.
@@ -306,10 +310,11 @@ func dueAt(job *structs.Job, attempt *structs.Attempt) structs.UnixNano {
 }
 
 // applyJobLimits expires attempts whose time limit has passed by the
-// proposer's clock, and warns those of which it will pass soon. Attempts that ended meanwhile are left alone, and so are
+// proposer's clock, warns those of which it will pass soon, and takes out of the queue
+// what can start no more. Attempts that ended meanwhile are left alone, and so are
 // those whose limit was raised meanwhile.
 func applyJobLimits(tx *txn, body *structs.JobLimits) (structs.ApplyResult, *structs.Error) {
-	if len(body.Expired) > LimitsMax {
+	if len(body.Expired)+len(body.Queued) > 2*LimitsMax {
 		return refuse(structs.CodeTooLarge, "state.too_many", "what", "expired", "max", LimitsMax)
 	}
 	for _, key := range body.Expired {
@@ -323,7 +328,13 @@ func applyJobLimits(tx *txn, body *structs.JobLimits) (structs.ApplyResult, *str
 			continue // also where the limit itself has passed: one that was not warned goes a moment later
 		}
 		cause := structs.NewReason("reason.time_limit", "limit", job.TimeLimit)
+		if job.DeadlineAt != 0 && limitAt(job, row.Attempt) == job.DeadlineAt {
+			cause = job.DeadlineReason()
+		}
 		tx.endAttempt(job, key.Subjob, key.Number, ending{outcome: structs.OutcomeExpired, cause: cause})
+	}
+	for _, key := range body.Queued {
+		tx.withdraw(key)
 	}
 	return accepted()
 }

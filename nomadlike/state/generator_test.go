@@ -170,6 +170,12 @@ func (w *generator) submit(s *Snapshot) []byte {
 	if w.maybe(5) {
 		job.Placement.Pool = []string{"p0", "p1", "p2", structs.PoolDefault}[w.chance.Intn(4)]
 	}
+	if other := fmt.Sprintf("job-%d", w.chance.Intn(w.jobs)+1); w.maybe(8) && s.Subjob(other, 0) != nil {
+		job.After = []structs.After{{Job: "other", ID: other, When: []string{structs.UntilSucceeded, structs.UntilFailed, structs.UntilEnded, structs.UntilStarted}[w.chance.Intn(4)]}}
+	}
+	if w.maybe(12) {
+		job.BeginAt, job.DeadlineAt = w.now.Add(5e9), w.now.Add(60e9)
+	}
 	if w.maybe(3) {
 		job.TimeLimit = structs.Duration(w.pick(1e9, 5e9, 60e9))
 	}

@@ -103,8 +103,16 @@ func (c *checker) subjobs(view JobView) {
 // subjob checks that the newest attempt stands where the subjob says.
 func (c *checker) subjob(job *structs.Job, subjob *structs.Subjob) {
 	where := fmt.Sprintf("subjob %s/%d (%s, attempt %d)", subjob.JobID, subjob.Index, subjob.State, subjob.Attempt)
+	if len(subjob.Pending) > 0 && subjob.State != structs.JobQueued {
+		c.fail("I24: %s waits for other jobs", where)
+	}
+	for _, id := range subjob.Pending {
+		if other, ok := c.snapshot.Job(id); !ok || other.Status.State.Terminal() {
+			c.fail("I24: %s waits for job %s, which is over", where, id)
+		}
+	}
 	if subjob.Attempt == 0 {
-		if subjob.State != structs.JobQueued && subjob.State != structs.JobStopped {
+		if subjob.State != structs.JobQueued && subjob.State != structs.JobStopped && subjob.State != structs.JobExpired {
 			c.fail("I10: %s has no attempt", where)
 		}
 		return

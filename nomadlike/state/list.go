@@ -49,9 +49,7 @@ func (s *Snapshot) ListQueue(page Page, keep func(*structs.Subjob) bool) ([]*str
 	rows, next, err := list(s.db, listing[*subjobRow]{
 		table: tableSubjobs, index: indexQueue,
 		keep: func(r *subjobRow) bool { return keep == nil || keep(r.Subjob) },
-		key: func(r *subjobRow) []byte {
-			return queueKey(r.Tier, r.Subjob.Place, r.Subjob.JobID, r.Subjob.Index)
-		},
+		key:  (*subjobRow).queueKey,
 	}, page)
 	subjobs := make([]*structs.Subjob, len(rows))
 	for i, row := range rows {

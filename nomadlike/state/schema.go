@@ -62,6 +62,9 @@ const (
 	indexHash       = "hash"       // tokens by the hash of their secret
 	indexMember     = "member"     // projects by each name that they list, and their own
 	indexIdentity   = "identity"   // accounts by who they are to providers
+	indexNumber     = "number"     // jobs by their number
+	indexPending    = "pending"    // queued subjobs by each job that they wait for
+	indexWithdraw   = "withdraw"   // queued subjobs by the time at which they leave the queue
 	indexTree       = "tree"       // jobs by the code that travels with them
 	indexData       = "data"       // jobs by each version of named data that they use
 )
@@ -82,6 +85,7 @@ type metaRow struct {
 	RunSeq        uint64 `json:"run_seq"`                            // of the newest past run
 	Forgotten     uint64 `json:"forgotten,omitempty"`                // ended jobs that were removed because the settings keep them no longer
 	Notifications int    `json:"notifications,omitempty" since:"30"` // rows of tableNotifications
+	Number        uint64 `json:"number,omitempty" since:"52"`        // of the newest job that has one
 
 	ring        []*structs.Event
 	runs        []*structs.PastRun
@@ -127,6 +131,8 @@ type jobStatusRow struct {
 type subjobRow struct {
 	Subjob *structs.Subjob `json:"subjob"`
 	Tier   int             `json:"tier"`
+	// Withdraw is when it leaves the queue if it has not started; 0: never.
+	Withdraw structs.UnixNano `json:"withdraw,omitempty" since:"52"`
 
 	job *jobRow // the row of tableJobs, which is stored there
 }
@@ -197,6 +203,22 @@ func (identityIndexer) FromObject(row any) (bool, [][]byte, error) {
 	return len(keys) > 0, keys, nil
 }
 
+// pendingIndexer has a queued subjob found by each job that it waits for.
+type pendingIndexer struct{ indexer[*subjobRow] }
+
+// FromObject implements memdb.MultiIndexer.
+func (pendingIndexer) FromObject(row any) (bool, [][]byte, error) {
+	subjob := row.(*subjobRow).Subjob
+	if subjob.State != structs.JobQueued {
+		return false, nil, nil
+	}
+	var keys [][]byte
+	for _, id := range subjob.Pending {
+		keys = append(keys, append(idKey(id), subjobKey(subjob.JobID, subjob.Index)...))
+	}
+	return len(keys) > 0, keys, nil
+}
+
 // usesIndexer has a job found by each version of named data that it uses.
 type usesIndexer struct{ indexer[*jobRow] }
 
@@ -240,6 +262,12 @@ func schema() *memdb.DBSchema {
 				}
 				return appendUint(nameKey(r.Job.Project, r.Job.Tree()), r.CreateIndex)
 			},
+			indexNumber: func(r *jobRow) []byte {
+				if r.Job.Number == 0 {
+					return nil
+				}
+				return indexKey(r.Job.Number)
+			},
 		}),
 		table(tableJobStatuses, map[string]func(*jobStatusRow) []byte{
 			indexID: func(r *jobStatusRow) []byte { return indexKey(r.Status.CreateIndex) },
@@ -250,7 +278,13 @@ func schema() *memdb.DBSchema {
 				if r.Subjob.State != structs.JobQueued {
 					return nil
 				}
-				return queueKey(r.Tier, r.Subjob.Place, r.Subjob.JobID, r.Subjob.Index)
+				return r.queueKey()
+			},
+			indexWithdraw: func(r *subjobRow) []byte {
+				if r.Withdraw <= 0 {
+					return nil
+				}
+				return append(indexKey(uint64(r.Withdraw)), subjobKey(r.Subjob.JobID, r.Subjob.Index)...)
 			},
 			indexNomination: func(r *subjobRow) []byte {
 				if r.Subjob.Nomination == nil {
@@ -389,6 +423,8 @@ func schema() *memdb.DBSchema {
 			one.Indexes[indexMember] = &memdb.IndexSchema{Name: indexMember, Unique: true, AllowMissing: true, Indexer: memberIndexer{}}
 		case tableJobs:
 			one.Indexes[indexData] = &memdb.IndexSchema{Name: indexData, Unique: true, AllowMissing: true, Indexer: usesIndexer{}}
+		case tableSubjobs:
+			one.Indexes[indexPending] = &memdb.IndexSchema{Name: indexPending, Unique: true, AllowMissing: true, Indexer: pendingIndexer{}}
 		case tableUsers:
 			one.Indexes[indexIdentity] = &memdb.IndexSchema{Name: indexIdentity, Unique: true, AllowMissing: true, Indexer: identityIndexer{}}
 		}
@@ -451,14 +487,22 @@ func rankKey(jobID string, subjob int, attempt uint64, rank int) []byte {
 	return appendUint(attemptKey(jobID, subjob, attempt), uint64(rank))
 }
 
-// queueKey sorts higher tiers first, then by place, then by subjob.
-func queueKey(tier int, place uint64, jobID string, subjob int) []byte {
-	key := appendString(appendUint(tierKey(tier, len(jobID)+13), place), jobID)
-	return binary.BigEndian.AppendUint32(key, uint32(subjob)) // far above structs.BatchCountMax
+// queueKey sorts higher tiers first, then by place, then by subjob; behind all of them
+// those that wait for other jobs.
+func (r *subjobRow) queueKey() []byte {
+	key := tierKey(r.Tier, len(r.Subjob.JobID)+14)
+	if len(r.Subjob.Pending) > 0 {
+		key = append(key[:0], pendingTier, key[0])
+	}
+	key = appendString(appendUint(key, r.Subjob.Place), r.Subjob.JobID)
+	return binary.BigEndian.AppendUint32(key, uint32(r.Subjob.Index)) // far above structs.BatchCountMax
 }
 
+// pendingTier begins the queueKey of what waits for other jobs: behind every tier.
+const pendingTier = 255
+
 // tierKey begins every queueKey of a tier; more bytes are to follow.
-func tierKey(tier, more int) []byte { return append(make([]byte, 0, more+1), byte(255-tier)) }
+func tierKey(tier, more int) []byte { return append(make([]byte, 0, more+1), byte(pendingTier-1-tier)) }
 
 func nodeAllocKey(nodeID string, holds bool, allocID string) []byte {
 	return appendString(append(appendString(make([]byte, 0, len(nodeID)+len(allocID)+3), nodeID), occupiesByte(holds)), allocID)

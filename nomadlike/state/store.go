@@ -321,6 +321,7 @@ func (tx *txn) apply(entry Entry) structs.ApplyResult {
 	if refusal != nil {
 		return refused(refusal)
 	}
+	tx.followJobs()
 	tx.reviewNominations()
 	return result
 }

@@ -23,6 +23,9 @@ import (
 //	node NAME [incarnation=N] [cpu=N] [devices=N] [pool=P] [attr=NAME=VALUE] [has=JOB/ATTEMPT/RANK,…]
 //	submit NAME [nodes=N] [count=N] [restarts=N] [delay=D] [mode=M] [servers=N] [range=N] [limit=D] [key=K] [by=U] [project=P]
 //	            [priority=T] [pool=P] [cpu=N] [devices=N] [yields] [vip=NODE:BUSY,…] [ask=D] [silence=kill] [min=N] [resize] [grace=D] [saves] [warn=D]
+//	            [after=NAME:WHEN,…] [begin=D] [deadline=D] [queue=D] [unnumbered]
+//	due                          what is to start no more leaves the queue, and limits that passed end attempts
+//	number N                     the job of a number
 //	plan NAME[/SUBJOB] NODE… [kill=NAME,…] [claim=yes]
 //	report NAME[/SUBJOB] RANK… STATUS [exit=N] [infra] [attempt=N] [node=NAME]
 //	lease NODE [register=N]      the lease of a lost node is over
@@ -188,6 +191,16 @@ func (p *play) do(verb string, args []string) {
 			JobID: id, Subjob: subjob,
 			Number: p.store.Snapshot().Subjob(id, subjob).Attempt,
 		}}})
+	case "due":
+		due := p.store.Snapshot().DueQueued(p.now, LimitsMax)
+		p.apply(structs.CommandJobLimits, &structs.JobLimits{Queued: due, Expired: p.store.Snapshot().DueAttempts(p.now, LimitsMax)})
+	case "number":
+		view, ok := p.store.Snapshot().JobNumbered(uint64(p.number(plain[0], 0)))
+		if !ok {
+			p.out.WriteString("  = nobody\n")
+			break
+		}
+		fmt.Fprintf(&p.out, "  = %s\n", view.Job.ID)
 	case "priority":
 		p.apply(structs.CommandJobPriority, &structs.JobPriority{JobID: "job-" + plain[0], Priority: structs.Priority(plain[1])})
 	case "consent":
@@ -407,7 +420,19 @@ func (p *play) submit(plain []string, named map[string]string) {
 	job.Resources[0].CPU = float64(p.number(named["cpu"], 1))
 	job.Placement.Pool = named["pool"]
 	job.TimeLimit, job.IdempotencyKey = p.span(named["limit"]), named["key"]
-	p.apply(structs.CommandJobSubmit, &structs.JobSubmit{Job: job})
+	for after := range strings.SplitSeq(named["after"], ",") {
+		if other, when, ok := strings.Cut(after, ":"); ok {
+			job.After = append(job.After, structs.After{Job: other, When: when, ID: "job-" + other})
+		}
+	}
+	if named["begin"] != "" {
+		job.BeginAt = p.now.Add(p.span(named["begin"]).Std())
+	}
+	if named["deadline"] != "" {
+		job.DeadlineAt = p.now.Add(p.span(named["deadline"]).Std())
+	}
+	job.MaxQueueTime = p.span(named["queue"])
+	p.apply(structs.CommandJobSubmit, &structs.JobSubmit{Job: job, Numbered: !slices.Contains(plain, "unnumbered")})
 }
 
 // bounds sets pools and projects.
@@ -612,6 +637,9 @@ func (p *play) show(name string) {
 		}
 		if subjob.NotBefore != 0 {
 			fmt.Fprintf(&p.out, " delay=%s", subjob.NotBefore.Sub(p.now))
+		}
+		if len(subjob.Pending) > 0 {
+			fmt.Fprintf(&p.out, " %q", messages.Text(messages.English, subjob.Wait.ID, subjob.Wait.Params))
 		}
 		if subjob.Reason != nil {
 			fmt.Fprintf(&p.out, " because %q", messages.Text(messages.English, subjob.Reason.ID, subjob.Reason.Params))

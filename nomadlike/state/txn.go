@@ -30,6 +30,8 @@ type txn struct {
 
 	owned   map[string]*structs.ProjectUsage // rows of tableHoldings that this batch made, by project
 	named   map[string]string                // newest job that this batch made of each name
+	moved   []string                         // jobs that ran first, or ended, by this command
+	pending bool                             // this batch stored subjobs that wait for other jobs
 	reviews []nominationReview               // nominations to look at when the command is done
 	blocked map[string]int                   // nomination -> rank that lacked room when it was last looked at
 }
@@ -278,9 +280,12 @@ func (tx *txn) putSubjob(job *structs.Job, before, after *structs.Subjob) {
 		tx.countLive(job, live{subjobs: -1})
 	}
 	sum := *tx.jobStatus(after.JobID)
-	ended := sum.Status.State.Terminal()
+	ended, ran := sum.Status.State.Terminal(), sum.Status.StartedAt != 0
 	sum.Status = sum.Status.after(before, after, tx.now, tx.index())
 	tx.putJobStatus(&sum)
+	if !ended && sum.Status.State.Terminal() || !ran && sum.Status.StartedAt != 0 {
+		tx.moved = append(tx.moved, job.ID)
+	}
 	if !ended && sum.Status.State.Terminal() {
 		tx.countUrgent(job, -1)
 		tx.countLive(job, live{bytes: -jobBytes(job)})
@@ -295,8 +300,9 @@ func (tx *txn) putRow(subjob *structs.Subjob, job *jobRow) {
 	tx.touch(touchSubjob, subjob.JobID, subjob.Index)
 	key := subjobKey(subjob.JobID, subjob.Index)
 	before, _ := get[*subjobRow](tx, tableSubjobs, key)
-	after := &subjobRow{Subjob: subjob, Tier: job.Job.Priority.Rank(), job: job}
+	after := &subjobRow{Subjob: subjob, Tier: job.Job.Priority.Rank(), Withdraw: job.Job.WithdrawAt(subjob), job: job}
 	tx.countWaiting(before, after)
+	tx.pending = tx.pending || len(subjob.Pending) > 0
 	tx.put(tableSubjobs, key, after)
 }
 

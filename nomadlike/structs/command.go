@@ -107,6 +107,9 @@ type JobSubmit struct {
 	// BytesMax is the proposer's setting: how large all jobs that have not ended
 	// may be together; see JobBytesOf. 0: there is none.
 	BytesMax int64 `json:"bytes_max,omitempty" since:"15"`
+	// Numbered: the job gets the next number of the cluster. Every server that may
+	// become leader knows how to count.
+	Numbered bool `json:"numbered,omitempty" since:"52"`
 }
 
 // JobBytesOf is how much of the bytes that all live jobs may have the jobs of one
@@ -296,9 +299,11 @@ type JoinTokenDelete struct {
 	ID string `json:"id"`
 }
 
-// JobLimits expires the listed attempts, whose time limit has passed.
+// JobLimits expires the listed attempts, whose time limit has passed, and withdraws
+// the queued subjobs whose time to start has; of these Number is not looked at.
 type JobLimits struct {
 	Expired []AttemptKey `json:"expired"`
+	Queued  []AttemptKey `json:"queued,omitempty" since:"52"`
 }
 
 // AttemptKey names one attempt.

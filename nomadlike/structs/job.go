@@ -85,11 +85,17 @@ type Job struct {
 	Tags            []string          `json:"tags,omitempty" since:"17"` // what people find it by; may change at any time, see JobAnnotate
 	Note            string            `json:"note,omitempty" since:"17"` // what people say of it; the same
 	Notify          *JobNotify        `json:"notify,omitempty" since:"37"`
+	After           []After           `json:"after,omitempty" since:"52"`          // jobs that it waits for before it may start
+	Begin           string            `json:"begin,omitempty" since:"52"`          // an Instant before which it does not start
+	Deadline        string            `json:"deadline,omitempty" since:"52"`       // an Instant by which it has ended, or is ended
+	MaxQueueTime    Duration          `json:"max_queue_time,omitempty" since:"52"` // then it leaves the queue, if it has not started
 
 	// Fixed at admission.
 	ID             string   `json:"id,omitempty"`
 	User           string   `json:"user,omitempty"`
 	SubmittedAt    UnixNano `json:"submitted_at,omitempty"`
+	BeginAt        UnixNano `json:"begin_at,omitempty" since:"52"`    // that Begin meant; 0: none
+	DeadlineAt     UnixNano `json:"deadline_at,omitempty" since:"52"` // that Deadline meant; 0: none
 	IdempotencyKey string   `json:"idempotency_key,omitempty"`
 	Source         string   `json:"source,omitempty"` // the job file as submitted, for people
 	// Resume is the checkpoint of an ended job that this one goes on from, nil
@@ -108,6 +114,9 @@ type Job struct {
 	// KillsLast: a VIP job ends those on its machines to kill when nothing else is
 	// on any of its machines, not with the nomination. Set like PatientStarts.
 	KillsLast bool `json:"kills_last,omitempty" since:"16"`
+	// Number counts the jobs of the cluster from 1, in the order of the log. Set by
+	// state.Apply; 0 of jobs of older versions.
+	Number uint64 `json:"number,omitempty" since:"52"`
 }
 
 // Batch makes a job several independent sub-jobs under one name.

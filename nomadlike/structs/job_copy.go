@@ -43,6 +43,7 @@ func (j *Job) Copy() *Job {
 	c.Tags = slices.Clone(j.Tags)
 	c.Workdir = j.Workdir.Copy()
 	c.Notify = j.Notify.Copy()
+	c.After = slices.Clone(j.After)
 	return &c
 }
 

@@ -57,8 +57,10 @@ func fullJob() *Job {
 		OutsideYields: true,
 		SavesAtEnds:   true,
 		KillsLast:     true,
-		LimitWarning:  &LimitWarning{Before: Duration(time.Minute), Signal: "SIGUSR2"},
-		Resume:        &SavedCheckpoint{Path: "/ck/1", Step: 1, JobID: "old", Attempt: 2, Rank: 3, SavedAt: 4},
+		After:         []After{{Job: "prep", When: UntilEnded, Project: "speech", ID: "id"}},
+		Begin:         "22:00", BeginAt: 1, Deadline: "23:00", DeadlineAt: 1, MaxQueueTime: Duration(time.Hour), Number: 1,
+		LimitWarning: &LimitWarning{Before: Duration(time.Minute), Signal: "SIGUSR2"},
+		Resume:       &SavedCheckpoint{Path: "/ck/1", Step: 1, JobID: "old", Attempt: 2, Rank: 3, SavedAt: 4},
 	}
 }
 

@@ -81,6 +81,9 @@ func (j *Job) SetDefaults() []Default {
 	fill(&d, "type", &j.Type, jobType)
 	fill(&d, "priority", &j.Priority, PriorityNormal)
 	fill(&d, "access", &j.Access, DefaultAccess)
+	for i := range j.After {
+		fill(&d, IndexedPath("after", i)+".when", &j.After[i].When, UntilSucceeded)
+	}
 	if v := j.VIP; v != nil {
 		fill(&d, "nodes", &j.Nodes, len(v.Machines))
 		for i := range v.Machines {

@@ -15,7 +15,7 @@ package structs
 //	                 │                       stopping ──────────────────┘
 //	                 │                           │
 //	                 ▼                           ▼
-//	              stopped          succeeded | failed | stopped | expired
+//	        stopped | expired      succeeded | failed | stopped | expired
 //
 // A state with an arrow to "ending" may also go straight to its end when no
 // rank is left to stop. Terminal states are absorbing until a user resumes
@@ -103,7 +103,7 @@ func (s JobState) Next(step JobStep) (JobState, bool) {
 	case StepStopped:
 		return JobStopped, s == JobQueued || s.Active()
 	case StepExpired:
-		return JobExpired, s.Active()
+		return JobExpired, s == JobQueued || s.Active()
 	case StepResumed:
 		return JobQueued, s.Terminal()
 	}
@@ -154,9 +154,13 @@ type Subjob struct {
 	// Consents are what the owners on its machines were asked, at most ConsentsMax, by
 	// the order in which they were. Versions of the subjob share them: they are never
 	// changed in place.
-	Consents    []Consent `json:"consents,omitempty" since:"20"`
-	CreateIndex uint64    `json:"create_index"`
-	ModifyIndex uint64    `json:"modify_index"`
+	Consents []Consent `json:"consents,omitempty" since:"20"`
+	// Pending are the jobs of Job.After that it still waits for, by id: while there are
+	// any it stands in the queue and nobody looks at it. Versions of the subjob share
+	// them: they are never changed in place.
+	Pending     []string `json:"pending,omitempty" since:"52"`
+	CreateIndex uint64   `json:"create_index"`
+	ModifyIndex uint64   `json:"modify_index"`
 }
 
 // NextAttempt is the number that its next attempt must get.

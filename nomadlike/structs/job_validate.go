@@ -1,6 +1,7 @@
 package structs
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -87,6 +88,7 @@ func InvalidJob(code ErrorCode, problems []Problem) *Error {
 func (j *Job) Validate() []Problem {
 	v := &validator{mode: j.Distributed.Mode}
 	v.general(j)
+	v.start(j)
 	v.batch(j)
 	v.distributed(j)
 	v.resources(j)
@@ -258,6 +260,55 @@ func (v *validator) general(j *Job) {
 	v.choice("fencing", j.Fencing, false, FencingCommit, FencingStrict)
 	v.word("idempotency_key", j.IdempotencyKey, WordMax)
 	v.text("source", j.Source, SourceMax)
+}
+
+// StartProblems is the part of Validate that is about when a job may start.
+func (j *Job) StartProblems() []Problem {
+	v := &validator{}
+	v.start(j)
+	return v.problems
+}
+
+// start checks what a job waits for before it may start, and how long.
+func (v *validator) start(j *Job) {
+	v.instant("begin", j.Begin)
+	v.instant("deadline", j.Deadline)
+	v.span("max_queue_time", j.MaxQueueTime, 0, SpanMax)
+	if len(j.After) > AfterMax {
+		v.add("after", "job.too_many", "", "what", "after", "count", len(j.After), "max", AfterMax)
+		return
+	}
+	seen := make(map[After]bool, len(j.After))
+	for i := range j.After {
+		a, path := j.After[i], IndexedPath("after", i)
+		if a.Job == "" {
+			v.add(path+".job", "job.missing", "")
+		} else if strings.Trim(a.Job, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || len(a.Job) > WordMax {
+			v.add(path+".job", "job.after_name", "job.after_name.hint", "job", a.Job)
+		}
+		v.choice(path+".when", a.When, true, UntilSucceeded, UntilFailed, UntilEnded, UntilStarted)
+		if a.Project != "" {
+			v.name(path+".project", a.Project)
+		}
+		if a.ID = ""; seen[a] {
+			v.add(path+".job", "job.duplicate", "", "value", a.Job)
+		}
+		seen[a] = true
+	}
+}
+
+// instant checks a time that people wrote.
+func (v *validator) instant(path, text string) {
+	if text == "" {
+		return
+	}
+	switch _, err := ParseInstant(text); {
+	case err == nil:
+	case errors.Is(err, ErrInstantZone):
+		v.add(path, "job.zone", "job.zone.hint", "value", text)
+	default:
+		v.add(path, "job.instant", "job.instant.hint", "value", text)
+	}
 }
 
 func (v *validator) throttle(j *Job) {

@@ -60,7 +60,9 @@ package wire
 //	49  2026-11-27  ssh into tasks: ExecStart.SSH
 //	50  2026-11-27  templates of jobs: commands 73 and 74, RestTemplate, templates in stored states
 //	51  2026-11-27  subjobs of a batch make a version each of what they write: OutputKeep.Apart, DataOrigin.Apart
-const ProtocolVersion = 51
+//	52  2026-11-28  jobs that wait for others and for times, and numbers of jobs: Job.After, Job.Begin, Job.Deadline, Job.MaxQueueTime, Job.Number,
+//	                JobSubmit.Numbered, JobLimits.Queued, Subjob.Pending
+const ProtocolVersion = 52
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -102,5 +104,6 @@ const (
 	ProtocolSSH          = 49 // ExecStart.SSH
 	ProtocolStaging      = 46 // Node.Staged
 	ProtocolTemplates    = 50 // CommandTemplatePut, CommandTemplateDelete, RestTemplate
+	ProtocolAfter        = 52 // Job.After, Job.Begin, Job.Deadline, Job.MaxQueueTime, JobSubmit.Numbered, JobLimits.Queued
 	ProtocolImages       = 42 // CommandImagePut, CommandImageTold, Node.Images, Node.Image
 )

@@ -6,6 +6,13 @@ export interface Accuracy {
   pools: Record<string, Calibration> | null
 }
 
+export interface After {
+  id?: string
+  job: string
+  project?: string
+  when?: string
+}
+
 export interface AgentSelf {
   cluster: string
   config: Record<string, unknown> | null
@@ -274,6 +281,20 @@ export interface AvailableSpec {
   need: number
   nodes: number
   spec: number
+}
+
+export interface AwaitedJob {
+  called: string
+  id: string
+  idle?: string
+  name?: string
+  project?: string
+  state?: JobState
+  subjob?: number
+  user?: string
+  vip?: boolean
+  waits?: boolean
+  when: string
 }
 
 export interface Bar {
@@ -1306,11 +1327,16 @@ export interface ImageWork {
 
 export interface Job {
   access?: string
+  after?: After[]
   algorithms?: DataRef[]
   batch?: Batch
+  begin?: string
+  begin_at?: string
   category?: string
   checkpoint?: Checkpoint
   datasets?: DataRef[]
+  deadline?: string
+  deadline_at?: string
   debug?: Debug
   description?: string
   distributed: Distributed
@@ -1323,6 +1349,7 @@ export interface Job {
   jupyter?: boolean
   kills_last?: boolean
   limit_warning?: LimitWarning
+  max_queue_time?: string
   meta?: Record<string, string>
   metrics?: Metrics
   models?: DataRef[]
@@ -1331,6 +1358,7 @@ export interface Job {
   nodes: number
   note?: string
   notify?: JobNotify
+  number?: number
   output?: string
   output_keep?: OutputKeep
   output_storage?: string
@@ -1394,6 +1422,7 @@ export interface JobDefaults {
 }
 
 export interface JobDetail {
+  after?: AwaitedJob[]
   answers?: Answered[]
   asked?: Asked[]
   attempt: number
@@ -1402,6 +1431,7 @@ export interface JobDetail {
   counts: Record<string, number> | null
   exit_code: number
   finished_at?: string
+  followers?: JobRef[]
   holders?: JobRef[]
   job: Job
   may: string[] | null
@@ -1549,6 +1579,7 @@ export interface JobRequest {
   resume_step?: number
   set?: JobChange[]
   variables?: Record<string, string>
+  zone?: string
 }
 
 export interface JobResult {
@@ -1575,6 +1606,7 @@ export interface JobSubmitted {
   index: number
   job_id: string
   name: string
+  number?: number
   warnings?: Error[]
 }
 
@@ -1594,6 +1626,7 @@ export interface JobSummary {
   name: string
   nodes: number
   note?: string
+  number?: number
   output?: string
   pool?: string
   preemptible?: boolean
@@ -2559,6 +2592,7 @@ export interface QueueEntry {
   holders?: JobRef[]
   job_id: string
   job_name: string
+  job_number?: number
   moved?: boolean
   nodes: number
   pool?: string
@@ -3091,6 +3125,7 @@ export interface Subjob {
   moves?: number
   no_passing_at?: string
   not_before?: string
+  pending?: string[]
   place: number
   queued_at: string | null
   reason?: Reason

@@ -18,6 +18,8 @@ func GangProblem(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPla
 		return structs.NewReason("scheduler.refused_gone")
 	case subjob.State != structs.JobQueued:
 		return structs.NewReason("scheduler.refused_state", "state", subjob.State)
+	case len(subjob.Pending) > 0:
+		return structs.NewReason("scheduler.refused_pending")
 	case gang.Attempt != subjob.NextAttempt():
 		return structs.NewReason("scheduler.refused_attempt", "attempt", gang.Attempt, "next", subjob.NextAttempt())
 	case gang.Spec < 0 || gang.Spec >= len(job.Resources):

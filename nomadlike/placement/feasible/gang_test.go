@@ -85,6 +85,7 @@ func TestGangProblem(t *testing.T) {
 		{"job deleted", func(p *parts) { p.job = nil }, "scheduler.refused_gone"},
 		{"subjob deleted", func(p *parts) { p.subjob = nil }, "scheduler.refused_gone"},
 		{"not queued", func(p *parts) { p.subjob.State = structs.JobStopped }, "scheduler.refused_state"},
+		{"waits for others", func(p *parts) { p.subjob.Pending = []string{"other"} }, "scheduler.refused_pending"},
 		{"old attempt", func(p *parts) { p.subjob.Attempt = 1 }, "scheduler.refused_attempt"},
 		{"no such alternative", func(p *parts) { p.gang.Spec = 1 }, "scheduler.refused_spec"},
 		{"negative alternative", func(p *parts) { p.gang.Spec = -1 }, "scheduler.refused_spec"},
