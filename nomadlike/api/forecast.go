@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -120,7 +119,7 @@ func forecastRoutes() []Route {
 
 // ForecastJob reports when a job would start that is not submitted yet.
 func (c *Client) ForecastJob(ctx context.Context, request JobRequest) (*JobOutlook, error) {
-	request.Zone = cmp.Or(request.Zone, LocalZone())
+	request = request.zoned()
 	return ask(ctx, c, JobsForecast, "", request)
 }
 

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -44,7 +43,7 @@ func (c *Client) Jobs(ctx context.Context, filter JobFilter, query *Query) (*Job
 // SubmitJob queues a job. It may repeat the request: an idempotency key makes
 // the repetitions one submission, and key "" chooses a random one.
 func (c *Client) SubmitJob(ctx context.Context, request JobRequest, key string) (*JobSubmitted, error) {
-	request.Zone = cmp.Or(request.Zone, LocalZone())
+	request = request.zoned()
 	if key == "" {
 		key = newKey()
 	}
@@ -63,14 +62,14 @@ func (c *Client) FormatJob(ctx context.Context, request JobRequest) (*JobFormatt
 
 // ValidateJob lists everything that is wrong with a job.
 func (c *Client) ValidateJob(ctx context.Context, request JobRequest) (*JobValidated, error) {
-	request.Zone = cmp.Or(request.Zone, LocalZone())
+	request = request.zoned()
 	return ask(ctx, c, JobsValidate, "", request)
 }
 
 // PlanJob previews a job: what every rank would run and whether it would
 // start now.
 func (c *Client) PlanJob(ctx context.Context, request JobRequest) (*JobPlan, error) {
-	request.Zone = cmp.Or(request.Zone, LocalZone())
+	request = request.zoned()
 	return ask(ctx, c, JobsPlan, "", request)
 }
 

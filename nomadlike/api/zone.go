@@ -21,3 +21,16 @@ func LocalZone() string {
 	}
 	return time.Now().Format("-07:00")
 }
+
+// zoned is the request with the zone of this machine where one of the job's times may need
+// it. Without such a time it says none: servers from before them refuse the field.
+func (r JobRequest) zoned() JobRequest {
+	timed := r.Job != nil && (r.Job.Begin != "" || r.Job.Deadline != "") || strings.Contains(r.HCL, "begin") || strings.Contains(r.HCL, "deadline")
+	for i := range r.Set {
+		timed = timed || r.Set[i].At == "begin" || r.Set[i].At == "deadline"
+	}
+	if timed && r.Zone == "" {
+		r.Zone = LocalZone()
+	}
+	return r
+}
