@@ -19,11 +19,12 @@ import (
 // TestCopiesFromNodes: nodes of a gang hand each other the version that all of them read,
 // and a later job on another node gets it of them, after the storage has lost it.
 func TestCopiesFromNodes(t *testing.T) {
-	nas := t.TempDir()
+	nas, free := t.TempDir(), 0.001 // whatever else fills the disk
 	founder := startAgent(t, serverSettings(t.TempDir(), "server-0", 1, nil), testOptions(t))
 	join := readJoin(t, founder, joinClient)
 	for _, name := range []string{"n0", "n1", "n2"} {
 		settings := clientSettings(t.TempDir(), name, &join)
+		settings.Client.Data = &config.DataBlock{FreeMin: &free}
 		settings.Client.Storages = []config.StorageBlock{{Name: "nas", Path: nas + "/{kind}/{project}", Serves: []string{structs.StorageDataset}}}
 		startAgent(t, settings, testOptions(t))
 	}

@@ -24,6 +24,14 @@ func Leavings() []string {
 	}
 }
 
+// An agent's data directory has the file agentMark and its keys in agentKeys. It stays
+// behind like a leaving: whoever tries an agent in a directory of code would send the
+// keys of the cluster with the first job.
+const (
+	agentMark = "agent.lock"
+	agentKeys = "identity"
+)
+
 // Rule is one line of an ignore file.
 type Rule struct {
 	Text string `json:"rule"`           // as written

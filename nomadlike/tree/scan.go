@@ -150,7 +150,11 @@ func (w *walker) walk(dir string, judged judgement) error {
 		if err != nil {
 			return changed(name, err)
 		}
-		if rule := judged.decisive(path.Join(w.base, name), info.IsDir()); rule != nil && !rule.takes {
+		rule := judged.decisive(path.Join(w.base, name), info.IsDir())
+		if rule == nil && len(judged.leavings) > 0 && info.IsDir() && w.isAgents(name) {
+			rule = &Rule{Text: agentMark}
+		}
+		if rule != nil && !rule.takes {
 			w.left = append(w.left, LeftOut{Path: name, Dir: info.IsDir(), Rule: *rule})
 			continue
 		}
@@ -164,6 +168,16 @@ func (w *walker) walk(dir string, judged judgement) error {
 		}
 	}
 	return nil
+}
+
+// isAgents reports whether a directory is the data directory of an agent.
+func (w *walker) isAgents(dir string) bool {
+	mark, err := w.root.Lstat(path.Join(dir, agentMark))
+	if err != nil || !mark.Mode().IsRegular() {
+		return false
+	}
+	keys, err := w.root.Lstat(path.Join(dir, agentKeys))
+	return err == nil && keys.IsDir()
 }
 
 func orDot(dir string) string {

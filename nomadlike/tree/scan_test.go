@@ -306,13 +306,8 @@ func TestFilesThatChange(t *testing.T) {
 			}
 			writeFile(t, b, "second")
 			m, _ := scanned(t, dir)
-			changes := func(int64, int64) { // called between the files
-				if err := change(b); err != nil {
-					t.Error(err)
-				}
-				change = func(string) error { return nil }
-			}
-			_, _, err := Scan(t.Context(), dir, Options{Progress: changes})
+			changes := func([]string) error { return change(b) } // between finding the files and reading them
+			_, _, err := Scan(t.Context(), dir, Options{Fill: changes})
 			var told *structs.Error
 			if !errors.As(err, &told) || told.ID != "tree.changed" || told.Params["path"] != "b" {
 				t.Errorf("while it was scanned: %v", err)
@@ -410,5 +405,31 @@ func TestDirectoriesThatAreFilled(t *testing.T) {
 	}
 	if _, _, err := Scan(t.Context(), dir, options); !errors.As(err, new(*TooLargeError)) {
 		t.Errorf("%v", err)
+	}
+}
+
+// The keys of a cluster that somebody tries out beside their code do not go with a job,
+// unless they say so; a directory that only looks alike does.
+func TestDataDirectoryOfAnAgent(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"train.py", "data/agent.lock", "data/identity/ca-key.pem", "sub/.nomadlike/agent.lock", "sub/.nomadlike/identity/agent-key.pem", "locks/agent.lock", "who/identity/me.txt"} {
+		writeFile(t, filepath.Join(dir, name), "x")
+	}
+	m, left, err := Scan(t.Context(), dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"data by agent.lock of :0", "sub/.nomadlike by agent.lock of :0"}, leftTexts(left)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"locks", "locks/agent.lock", "sub", "train.py", "who", "who/identity", "who/identity/me.txt"}, pathsOf(m)); diff != "" {
+		t.Error(diff)
+	}
+	writeFile(t, filepath.Join(dir, OwnIgnore), "!data\n")
+	if _, left, err = Scan(t.Context(), dir, Options{}); err != nil || len(left) != 1 {
+		t.Errorf("%v %v", leftTexts(left), err)
+	}
+	if m, left, err = Scan(t.Context(), dir, Options{Data: true}); err != nil || len(left) != 0 {
+		t.Errorf("of data %v stays behind, %v", leftTexts(left), err)
 	}
 }
