@@ -429,7 +429,7 @@ func TestDataDirectoryOfAnAgent(t *testing.T) {
 	if _, left, err = Scan(t.Context(), dir, Options{}); err != nil || len(left) != 1 {
 		t.Errorf("%v %v", leftTexts(left), err)
 	}
-	if m, left, err = Scan(t.Context(), dir, Options{Data: true}); err != nil || len(left) != 0 {
+	if _, left, err = Scan(t.Context(), dir, Options{Data: true}); err != nil || len(left) != 0 {
 		t.Errorf("of data %v stays behind, %v", leftTexts(left), err)
 	}
 }
