@@ -65,7 +65,7 @@ export function ToldPage() {
           <h2>{t('told.recent')}</h2>
           {!told.length && <p className="quiet">{t('told.none')}</p>}
           <ul className="menu-list wide">
-            {told.map((one) => <Message key={one.id} one={one} fresh={fresh.has(one.id)} />)}
+            {told.map((one) => <Message key={one.id} one={one} fresh={!one.seen || fresh.has(one.id)} />)}
           </ul>
           <Cli text="nomadlike notify list" />
         </section>
