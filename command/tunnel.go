@@ -51,7 +51,7 @@ type tunnelPort struct {
 // taskStream carries the bytes of ssh to a task.
 type taskStream interface {
 	net.Conn
-	ending() error // why it ended, if somebody said so
+	Ending() error // why it ended, if somebody said so
 }
 
 // link is one connection of ssh with the task.
@@ -88,7 +88,11 @@ func openTask(ctx context.Context, client *api.Client, alloc *structs.Allocation
 	if err != nil {
 		return nil, nil, err
 	}
-	return &execStream{ctx: ctx, conn: conn}, key, nil
+	return &taskport.Stream{
+		Recv: func() (*structs.ExecDown, error) { return conn.Recv(ctx) },
+		Send: func(data []byte) error { return conn.SendStdin(ctx, data) },
+		End:  conn.Close,
+	}, key, nil
 }
 
 // tell says something, one thing at a time.
@@ -128,7 +132,7 @@ func (t *tunnel) connect(ctx context.Context) error {
 	}
 	client, err := taskport.Connect(stream, t.host, cluster)
 	if err != nil {
-		if said := stream.ending(); said != nil {
+		if said := stream.Ending(); said != nil {
 			return said
 		}
 		return err
@@ -157,7 +161,7 @@ func (t *tunnel) serve(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if said := link.stream.ending(); said != nil && !passing(said) {
+		if said := link.stream.Ending(); said != nil && !passing(said) {
 			return said
 		}
 		if err := t.reconnect(ctx); err != nil {
@@ -273,66 +277,3 @@ func (t *tunnel) dial(ctx context.Context, port int) (net.Conn, error) {
 	}
 	return taskport.Dial(ctx, link.Client, port)
 }
-
-// execStream is an exec stream as package ssh wants it.
-type execStream struct {
-	ctx  context.Context // the connection's own
-	conn *api.ExecConn
-	rest []byte
-
-	mu   sync.Mutex
-	said error // how the task's side, or the server, ended it
-}
-
-func (s *execStream) ending() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.said
-}
-
-// Read implements net.Conn.
-func (s *execStream) Read(data []byte) (int, error) {
-	for len(s.rest) == 0 {
-		down, err := s.conn.Recv(s.ctx)
-		if down != nil && down.Exit != nil {
-			err = io.EOF
-			if down.Exit.Err != nil {
-				err = down.Exit.Err
-			}
-		}
-		if err != nil {
-			if told, ok := errors.AsType[*structs.Error](err); ok {
-				s.mu.Lock()
-				s.said = told
-				s.mu.Unlock()
-			}
-			return 0, err
-		}
-		s.rest = down.Stdout
-	}
-	n := copy(data, s.rest)
-	s.rest = s.rest[n:]
-	return n, nil
-}
-
-// Write implements net.Conn.
-func (s *execStream) Write(data []byte) (int, error) {
-	if err := s.conn.SendStdin(s.ctx, data); err != nil {
-		return 0, err
-	}
-	return len(data), nil
-}
-
-// Close implements net.Conn.
-func (s *execStream) Close() error { return s.conn.Close() }
-
-type execAddress struct{}
-
-func (execAddress) Network() string { return "nomadlike" }
-func (execAddress) String() string  { return "nomadlike" }
-
-func (*execStream) LocalAddr() net.Addr              { return execAddress{} }
-func (*execStream) RemoteAddr() net.Addr             { return execAddress{} }
-func (*execStream) SetDeadline(time.Time) error      { return errors.ErrUnsupported }
-func (*execStream) SetReadDeadline(time.Time) error  { return errors.ErrUnsupported }
-func (*execStream) SetWriteDeadline(time.Time) error { return errors.ErrUnsupported }

@@ -44,7 +44,7 @@ type pipedTask struct {
 	said error
 }
 
-func (p *pipedTask) ending() error { return p.said }
+func (p *pipedTask) Ending() error { return p.said }
 
 // tunnelled is a tunnel to fakeSide, and what it leads through.
 type tunnelled struct {

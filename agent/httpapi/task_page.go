@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -11,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -116,15 +113,22 @@ func (h *taskPageHandlers) use(r *front.Request, use func(context.Context, *ssh.
 	if err != nil {
 		return err
 	}
-	task := &taskStream{stream: stream}
-	defer task.Close()
+	defer stream.Close()
+	task := &taskport.Stream{
+		Recv: stream.Recv, SendMax: api.ExecMessageMax,
+		Send: func(data []byte) error { return stream.Send(&structs.ExecUp{Stdin: data}) },
+		End: func() error {
+			stream.Close()
+			return nil
+		},
+	}
 	if err := stream.Send(&structs.ExecUp{Start: start}); err != nil && !errors.Is(err, rpc.ErrStreamEnded) {
 		return err
 	}
 	target := structs.SSHTarget{Job: alloc.JobID, Rank: alloc.Rank, Subjob: alloc.Subjob, Attempt: alloc.Attempt}
 	client, err := taskport.Connect(task, target.Host(), cluster)
 	if err != nil {
-		if said := task.ending(); said != nil {
+		if said := task.Ending(); said != nil {
 			return said
 		}
 		return structs.NewError(structs.CodeUnavailable, "taskpage.broken").Because(err)
@@ -133,74 +137,3 @@ func (h *taskPageHandlers) use(r *front.Request, use func(context.Context, *ssh.
 	use(ctx, client)
 	return nil
 }
-
-// taskStream is an exec stream as package ssh wants it.
-type taskStream struct {
-	stream *rpc.ClientStream[structs.ExecUp, structs.ExecDown]
-	rest   []byte
-	write  sync.Mutex
-
-	mu   sync.Mutex
-	said *structs.Error // how the task's side ended it
-}
-
-func (s *taskStream) ending() *structs.Error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.said
-}
-
-// Read implements net.Conn.
-func (s *taskStream) Read(data []byte) (int, error) {
-	for len(s.rest) == 0 {
-		down, err := s.stream.Recv()
-		if err == nil && down.Exit != nil {
-			if err = io.EOF; down.Exit.Err != nil {
-				err = down.Exit.Err
-			}
-		}
-		if err != nil {
-			if told, ok := errors.AsType[*structs.Error](err); ok {
-				s.mu.Lock()
-				s.said = told
-				s.mu.Unlock()
-			}
-			return 0, err
-		}
-		s.rest = down.Stdout
-	}
-	n := copy(data, s.rest)
-	s.rest = s.rest[n:]
-	return n, nil
-}
-
-// Write implements net.Conn.
-func (s *taskStream) Write(data []byte) (int, error) {
-	s.write.Lock()
-	defer s.write.Unlock()
-	for rest := data; len(rest) > 0; {
-		n := min(len(rest), api.ExecMessageMax)
-		if err := s.stream.Send(&structs.ExecUp{Stdin: rest[:n]}); err != nil {
-			return len(data) - len(rest), err
-		}
-		rest = rest[n:]
-	}
-	return len(data), nil
-}
-
-// Close implements net.Conn.
-func (s *taskStream) Close() error {
-	s.stream.Close()
-	return nil
-}
-
-type taskAddress struct{}
-
-func (taskAddress) Network() string { return "nomadlike" }
-func (taskAddress) String() string  { return "nomadlike" }
-
-func (*taskStream) LocalAddr() net.Addr              { return taskAddress{} }
-func (*taskStream) RemoteAddr() net.Addr             { return taskAddress{} }
-func (*taskStream) SetDeadline(time.Time) error      { return errors.ErrUnsupported }
-func (*taskStream) SetReadDeadline(time.Time) error  { return errors.ErrUnsupported }
-func (*taskStream) SetWriteDeadline(time.Time) error { return errors.ErrUnsupported }
