@@ -277,7 +277,11 @@ func (f *foresight) current(ctx context.Context, knows uint64, jobID string) (*F
 			if p.cost > foresightDear {
 				return p, nil // the next one is on its way, and takes long
 			}
-			enough = time.After(foresightDear)
+			patience := foresightDear
+			if knows == Newest { // it has just changed something, and the machine may be busy for a moment
+				patience = foresightCost
+			}
+			enough = time.After(patience)
 		}
 		select {
 		case <-ended:
@@ -366,12 +370,23 @@ func (f *foresight) look() {
 		id := p.Starts[i].JobID
 		p.ofJob[id] = append(p.ofJob[id], int32(i))
 	}
-	p.cost = f.now().Sub(begin) - f.work.waited
+	took := f.now().Sub(begin) - f.work.waited
 	f.futures = forecast.FuturesDefault
-	if p.cost > foresightCost { // fewer futures are coarser, and better than an answer that comes too late
-		f.futures = max(futuresMin, int(float64(forecast.FuturesDefault)*foresightCost.Seconds()/p.cost.Seconds()))
+	if took > foresightCost { // fewer futures are coarser, and better than an answer that comes too late
+		f.futures = max(futuresMin, int(float64(forecast.FuturesDefault)*foresightCost.Seconds()/took.Seconds()))
 	}
+	p.cost = costAfter(f.newest.Load(), took)
 	f.newest.Store(p)
+}
+
+// costAfter is what a look counts as, that took so long after another. A queue does
+// not become long at once: that a look is dear is believed when it happens twice, for
+// what is dear is answered from before a change.
+func costAfter(before *ForecastSnapshot, took time.Duration) time.Duration {
+	if before == nil || before.cost < foresightDear {
+		return min(took, foresightDear)
+	}
+	return took
 }
 
 // work is a piece of computing.

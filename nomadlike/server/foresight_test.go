@@ -175,6 +175,37 @@ func TestNobodyWaitsForWhoComputes(t *testing.T) {
 	})
 }
 
+// One look that took long on a busy machine does not let those who have just changed
+// something see what was before: they wait a moment for the next.
+func TestOneSlowLookIsNoDearOne(t *testing.T) {
+	const slow = 3 * foresightDear
+	cheap := &ForecastSnapshot{cost: time.Millisecond}
+	once := &ForecastSnapshot{cost: costAfter(cheap, slow)}
+	for _, c := range []struct {
+		before *ForecastSnapshot
+		took   time.Duration
+		want   time.Duration
+	}{{nil, time.Millisecond, time.Millisecond}, {nil, slow, foresightDear}, {cheap, slow, foresightDear}, {once, slow, slow}, {once, time.Millisecond, time.Millisecond}, {&ForecastSnapshot{cost: slow}, slow, slow}} {
+		if cost := costAfter(c.before, c.took); cost != c.want {
+			t.Errorf("after %+v one of %v counts as %v, want %v", c.before, c.took, cost, c.want)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2)
+		c.submit(1, testJob("first", 1))
+		follower := c.servers[1]
+		snapshots(t, follower, Newest)
+		f := follower.foresight
+		f.computing.enterFirst() // as a look that takes long
+		second := c.submit(1, testJob("second", 1))
+		time.AfterFunc(2*foresightDear, f.computing.leave)
+		shown, err := follower.ForecastSnapshot(t.Context(), Newest, "")
+		if err != nil || len(slices.Collect(shown.OfJob(second))) != 1 {
+			t.Errorf("who has changed something is shown %+v, %v", shown, err)
+		}
+	})
+}
+
 // Who computes waits while somebody writes, and no longer than it works.
 func TestWritesGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
