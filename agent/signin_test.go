@@ -2,7 +2,10 @@ package agent
 
 import (
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/audit"
@@ -12,6 +15,7 @@ import (
 // Whichever server is asked, the leader counts what was guessed; a sign-in holds on
 // every server, and outlives each of them.
 func TestSigningInAtAnyServer(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3, 1)
 	const chosen = "three pandas eat bamboo"
 	if _, err := c.api.PutUser(t.Context(), &structs.User{Name: "li"}); err != nil {
@@ -38,23 +42,30 @@ func TestSigningInAtAnyServer(t *testing.T) {
 			t.Errorf("at agent %d: %+v, %v", i, self, err)
 		}
 	}
-	wrong, held := 0, 0
-	for i := range 9 {
-		var refused *structs.Error
-		if _, err := doors[i%3].Login(t.Context(), api.LoginRequest{User: "li", Password: "somebody guesses"}); !errors.As(err, &refused) {
-			t.Fatalf("try %d: %v", i, err)
-		}
-		switch refused.ID {
-		case "auth.sign_in_wrong":
-			wrong++
-		case "auth.sign_in_wait":
-			held++
-		default:
-			t.Errorf("try %d: %s", i, refused.ID)
-		}
+	var wrong, held atomic.Int32
+	var tries sync.WaitGroup
+	began := time.Now()
+	for i := range 9 { // at once: many tries are counted before the first is looked at
+		tries.Go(func() {
+			var refused *structs.Error
+			if _, err := doors[i%3].Login(t.Context(), api.LoginRequest{User: "li", Password: "somebody guesses"}); !errors.As(err, &refused) {
+				t.Errorf("try %d: %v", i, err)
+				return
+			}
+			switch refused.ID {
+			case "auth.sign_in_wrong":
+				wrong.Add(1)
+			case "auth.sign_in_wait":
+				held.Add(1)
+			default:
+				t.Errorf("try %d: %s", i, refused.ID)
+			}
+		})
 	}
-	if wrong > 6 || held < 3 { // one more than five: a bucket fills while passwords are hashed
-		t.Errorf("of nine tries at three servers %d were looked at and %d held up", wrong, held)
+	tries.Wait()
+	// The bucket gets one more every twelve seconds, which a busy machine may take.
+	if looked := wrong.Load(); looked > 6+int32(time.Since(began)/(12*time.Second)) || looked+held.Load() != 9 {
+		t.Errorf("of nine tries at three servers %d were looked at and %d held up, in %s", looked, held.Load(), time.Since(began))
 	}
 	signedIn := func(agent *Agent) bool {
 		for _, r := range recordsOf(t, agent, "login.create") {
