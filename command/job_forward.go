@@ -170,6 +170,8 @@ func (t *tunnel) listen(alloc *structs.Allocation, address netip.Addr, pairs []p
 		switch {
 		case errors.Is(err, syscall.EADDRINUSE):
 			return nil, structs.NewError(structs.CodeConflict, "cli.forward.in_use", "address", at, "port", pair.task, "job", alloc.JobName)
+		case errors.Is(err, syscall.EADDRNOTAVAIL):
+			return nil, structs.NewError(structs.CodeInvalid, "cli.forward.not_here", "address", address)
 		case errors.Is(err, syscall.EACCES):
 			return nil, structs.NewError(structs.CodeForbidden, "cli.forward.denied", "address", at, "port", pair.task, "job", alloc.JobName)
 		case err != nil:

@@ -177,9 +177,10 @@ func passing(err error) bool {
 	return !ok || told.Code == structs.CodeUnavailable || told.Code == structs.CodeTimeout
 }
 
-// reconnect makes the connection anew, if the same attempt of the rank still runs.
+// reconnect makes the connection anew, if the same attempt of the rank still runs. That
+// it broke is told only if it can be made again: another end has its own words.
 func (t *tunnel) reconnect(ctx context.Context) error {
-	t.tell("cli.forward.lost")
+	lost := sync.OnceFunc(func() { t.tell("cli.forward.lost") })
 	patience := time.NewTimer(tunnelPatience)
 	defer patience.Stop()
 	for wait := tunnelRetry; ; wait = min(2*wait, tunnelRetryMost) {
@@ -187,12 +188,13 @@ func (t *tunnel) reconnect(ctx context.Context) error {
 		if err == nil {
 			err = t.connect(ctx)
 		}
+		if ctx.Err() != nil || err != nil && !passing(err) {
+			return err
+		}
+		lost()
 		if err == nil {
 			t.tell("cli.forward.back")
 			return nil
-		}
-		if ctx.Err() != nil || !passing(err) {
-			return err
 		}
 		select {
 		case <-ctx.Done():

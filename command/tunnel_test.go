@@ -250,6 +250,25 @@ func TestTunnelComesBack(t *testing.T) {
 	if err := <-ended; !errors.Is(err, u.runs) {
 		t.Errorf("without the right: %v", err)
 	}
+	if len(u.notes) != 2 {
+		t.Errorf("what ends for good is told as broken as well: %v", u.notes)
+	}
+}
+
+// Why a port cannot be opened here has its own words, cause by cause.
+func TestPortsThatCannotBeOpened(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+	for address, want := range map[string]string{"127.0.0.1": "cli.forward.in_use", "192.0.2.1": "cli.forward.not_here"} {
+		_, err := new(tunnel).listen(&structs.Allocation{JobName: "serve"}, netip.MustParseAddr(address), []portPair{{local: port, task: "8080"}})
+		if told, ok := errors.AsType[*structs.Error](err); !ok || told.ID != want {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
 }
 
 // What the node says of the task's end is not asked about again.
