@@ -10,6 +10,17 @@
 // "unavailable", for instance during an election; submissions carry an
 // idempotency key, so they are safe too.
 //
+// It is stable, for programs outside of this module: within version 1 of the API, which
+// is what the OpenAPI document calls itself, things are added and none is taken away.
+// Whatever this package exports, with the nouns of package structs that its bodies hold,
+// keeps its name, its type and its meaning; routes keep their names and paths, codes and
+// ids of errors what they say. Their texts may change, and so may what other packages
+// export, and the order of what is not said to be sorted. Fields, methods, routes, codes,
+// states and ids come to it: treat one that you do not know as other. An answer may hold
+// fields that this version does not know, and leaves them out. A request that has set a
+// field which an older server does not know is refused by it, never done without the
+// field. Struct literals name their fields, since more will come.
+//
 // Routes is the table of all routes as data: the agent builds its router and
 // its OpenAPI document from it, and the tests of authorisation walk it.
 //
