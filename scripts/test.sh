@@ -29,7 +29,7 @@ run go version
 if $quick; then
   # Left out are the rooms whose tests start agents, engines, tasks or thousands of
   # random clusters, for minutes.
-  slow='^nomadlike/(agent(/httpapi)?|command|nomadlike/(client|client/data|consensus|server|sim)|plugins/(docker|exec|host|nvidia/nvml|nvidia|ascend/dcmi|cambricon/cndev|amd/amdsmi)|website/examples/.*)$'
+  slow='^nomadlike/(agent(/httpapi)?|command|nomadlike/(client|client/data|consensus|server|sim)|plugins/(docker|exec|host|nvidia/nvml|nvidia|ascend/dcmi|cambricon/cndev|amd/amdsmi)|website/examples/.*|scripts/python)$'
   mapfile -t packages < <(go list ./... | grep -vE "$slow")
   step "format, vet, lint"
   run make embedded fmt vet lint

@@ -111,6 +111,9 @@ func (b *schemaBuilder) operation(route api.Route) node {
 		"x-verb":      string(route.Verb),
 		"x-object":    string(route.Kind),
 	}
+	if route.Question {
+		operation["x-question"] = true
+	}
 	if route.Name == "agent.health" {
 		operation["responses"].(node)["503"] = node{"description": "The agent cannot do its work.", "content": answer["content"]}
 	}

@@ -8,8 +8,10 @@ import (
 	"strings"
 )
 
-// described is what TypeScript needs to know of a schema.
+// described is what other languages need to know of a schema.
 type described struct {
+	Description string `json:"description"`
+
 	Ref        string               `json:"$ref"`
 	AllOf      []described          `json:"allOf"` // one, with a description beside it
 	Type       string               `json:"type"`
