@@ -25,6 +25,7 @@ func jobVerbs() []verb {
 		{path: "job plan", args: "FILE", setup: jobPlan},
 		{path: "job init", args: "[FILE]", setup: jobInit},
 		{path: "job fmt", args: "[FILE...]", setup: jobFmt},
+		{path: "job import", args: "FILE", setup: jobImport},
 		{path: "job status", args: "[JOB]", setup: jobStatus},
 		{path: "job list", setup: jobList},
 		{path: "job logs", args: "JOB", setup: jobLogs},

@@ -38,6 +38,7 @@ func House() []Room {
 		{"nomadlike/auth", 2},
 		{"nomadlike/auth/oidc", 3},
 		{"jobspec", 2},
+		{"jobspec/importer", 3},
 		{"nomadlike/launch", 2},
 		{"plugins/driver/...", 2},
 		{"plugins/device/...", 2},
@@ -75,7 +76,7 @@ type Ban struct {
 func Bans() []Ban {
 	pure := []string{
 		"nomadlike/structs", "nomadlike/structs/capacity", "nomadlike/scheduler", "nomadlike/launch", "nomadlike/predict", "nomadlike/load", "nomadlike/placement", "nomadlike/placement/feasible",
-		"nomadlike/forecast", "nomadlike/faults", "nomadlike/state", "nomadlike/auth", "nomadlike/audit", "nomadlike/notify",
+		"jobspec/importer", "nomadlike/forecast", "nomadlike/faults", "nomadlike/state", "nomadlike/auth", "nomadlike/audit", "nomadlike/notify",
 	}
 	return []Ban{
 		{
