@@ -22,9 +22,22 @@ const retryFor = 4 * time.Second
 // connect makes the client that flags, environment and the remembered
 // context ask for, in that order.
 func (env *Env) connect(flags connectionFlags) (*api.Client, error) {
-	remembered, err := env.loadContext()
+	config, remembered, err := env.clientConfig(flags)
 	if err != nil {
 		return nil, err
+	}
+	client, err := api.New(config)
+	if err == nil && config.Token == remembered.Token && config.Token != "" {
+		env.extend(client, remembered)
+	}
+	return client, err
+}
+
+// clientConfig is what such a client is made of, and what is remembered.
+func (env *Env) clientConfig(flags connectionFlags) (api.Config, api.Context, error) {
+	remembered, err := env.loadContext()
+	if err != nil {
+		return api.Config{}, api.Context{}, err
 	}
 	config := api.Config{
 		Address:  firstOf(*flags.address, env.Getenv("NOMADLIKE_ADDR"), remembered.Address),
@@ -36,7 +49,7 @@ func (env *Env) connect(flags connectionFlags) (*api.Client, error) {
 	}
 	pem, err := env.caFile(flags)
 	if err != nil {
-		return nil, err
+		return api.Config{}, api.Context{}, err
 	}
 	if pem != nil {
 		config.CAPEM = pem
@@ -44,13 +57,9 @@ func (env *Env) connect(flags connectionFlags) (*api.Client, error) {
 		config.LearnCA = env.learnCA(remembered)
 	}
 	if len(config.CAPEM) == 0 {
-		return nil, structs.NewError(structs.CodeInvalid, "cli.no_ca")
+		return api.Config{}, api.Context{}, structs.NewError(structs.CodeInvalid, "cli.no_ca")
 	}
-	client, err := api.New(config)
-	if err == nil && config.Token == remembered.Token && config.Token != "" {
-		env.extend(client, remembered)
-	}
-	return client, err
+	return config, remembered, nil
 }
 
 // learnCA remembers the CA that took the place of the one that the context has:

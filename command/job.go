@@ -47,6 +47,7 @@ func jobVerbs() []verb {
 		{path: "job consent", args: "JOB [yes|no]", setup: jobConsent},
 		{path: "job clone", args: "JOB [FILE]", setup: jobClone},
 		{path: "job resume", args: "JOB", setup: jobResume},
+		{path: "job wait", args: "JOB...", setup: jobWait},
 		{path: "job stop", args: "JOB...", setup: jobStop},
 		{path: "job release", args: "JOB...", setup: jobRelease},
 		{path: "job delete", args: "JOB...", setup: jobDelete},

@@ -95,7 +95,11 @@ func completeWords(_ *flag.FlagSet) func(*Env, []string) error {
 			args = []string{""}
 		}
 		before, typed := args[:len(args)-1], args[len(args)-1]
-		for _, word := range candidates(before, typed) {
+		words := candidates(before, typed)
+		if v, _, ok := find(before); ok && len(words) == 0 && before[0] != "help" && !strings.HasPrefix(typed, "-") {
+			words = env.names(v, before, typed)
+		}
+		for _, word := range words {
 			fmt.Fprintln(env.Stdout, word)
 		}
 		return nil
@@ -103,8 +107,8 @@ func completeWords(_ *flag.FlagSet) func(*Env, []string) error {
 }
 
 // candidates lists the words that may follow before and begin with typed: the
-// next word of a verb, a flag, or the value of a flag that has few. Files are
-// the shell's own business.
+// next word of a verb, a flag, or the value of a flag that has few. Names are asked of
+// the cluster, see names; files are the shell's own business.
 func candidates(before []string, typed string) []string {
 	if len(before) > 0 && before[0] == "help" {
 		return nextWords(before[1:], typed)
