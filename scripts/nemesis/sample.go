@@ -382,45 +382,56 @@ func (c *cluster) leftoverMounts() []string {
 	return found
 }
 
-// replicas reports servers that tell something else than the others at rest (I13).
+// replicas reports servers that tell something else than the others at rest (I13). All
+// are asked anew until they agree: one may still apply the last entries, and a request
+// that everybody gave up may arrive late, out of a machine that was cut off.
 func (c *cluster) replicas(ctx context.Context) []string {
 	var found []string
-	first, from := "", ""
-	for _, h := range c.servers() {
-		text := ""
-		err := wait(ctx, patient(30*time.Second), "an answer of "+h.name, func(ctx context.Context) bool {
-			stale := &api.Query{Stale: true, Limit: api.PageSizeMax}
-			jobs, _, err := h.client.Jobs(ctx, api.JobFilter{}, stale)
-			if err != nil {
-				return false
-			}
-			projects, _, err := h.client.Projects(ctx, &api.Query{Stale: true})
-			if err != nil {
-				return false
-			}
-			var b strings.Builder
-			for i := range jobs.Jobs {
-				job := &jobs.Jobs[i]
-				fmt.Fprintln(&b, job.ID, job.Name, job.State, job.Attempt, job.ExitCode, job.SubmittedAt, job.StartedAt, job.FinishedAt)
-			}
-			for i := range projects.Projects {
-				fmt.Fprintln(&b, projects.Projects[i].Project.Name, projects.Projects[i].Project.Description, projects.Projects[i].Project.ModifyIndex)
-			}
-			text = b.String()
-			return first == "" || text == first // it may still apply the last entries
-		})
-		if err != nil {
-			if text == "" {
-				found = append(found, err.Error())
-			} else {
-				found = append(found, fmt.Sprintf("%s and %s tell different things: %s", from, h.name, difference(first, text)))
+	servers := c.servers()
+	err := wait(ctx, patient(30*time.Second), "the same of all servers", func(ctx context.Context) bool {
+		var differences []string
+		first, from := "", ""
+		for _, h := range servers {
+			text, err := h.tells(ctx)
+			switch {
+			case err != nil:
+				differences = append(differences, fmt.Sprintf("%s does not answer: %v", h.name, err))
+			case first == "":
+				first, from = text, h.name
+			case text != first:
+				differences = append(differences, fmt.Sprintf("%s and %s tell different things: %s", from, h.name, difference(first, text)))
 			}
 		}
-		if first == "" {
-			first, from = text, h.name
+		if ctx.Err() == nil { // what is cut short by the end of the patience says less than the try before
+			found = differences
 		}
+		return len(differences) == 0
+	})
+	if err == nil || ctx.Err() != nil { // interrupted, it shows nothing
+		return nil
 	}
 	return found
+}
+
+// tells is what a server tells of its own copy of the state.
+func (h *host) tells(ctx context.Context) (string, error) {
+	jobs, _, err := h.client.Jobs(ctx, api.JobFilter{}, &api.Query{Stale: true, Limit: api.PageSizeMax})
+	if err != nil {
+		return "", err
+	}
+	projects, _, err := h.client.Projects(ctx, &api.Query{Stale: true})
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for i := range jobs.Jobs {
+		job := &jobs.Jobs[i]
+		fmt.Fprintln(&b, job.ID, job.Name, job.State, job.Attempt, job.ExitCode, job.SubmittedAt, job.StartedAt, job.FinishedAt)
+	}
+	for i := range projects.Projects {
+		fmt.Fprintln(&b, projects.Projects[i].Project.Name, projects.Projects[i].Project.Description, projects.Projects[i].Project.ModifyIndex)
+	}
+	return b.String(), nil
 }
 
 func difference(a, b string) string {
