@@ -407,10 +407,14 @@ func (c *cluster) replicas(ctx context.Context) []string {
 		}
 		return len(differences) == 0
 	})
-	if err == nil || ctx.Err() != nil { // interrupted, it shows nothing
+	switch {
+	case err == nil || ctx.Err() != nil: // interrupted, it shows nothing
 		return nil
+	case len(found) == 0:
+		return []string{err.Error()}
+	default:
+		return found
 	}
-	return found
 }
 
 // tells is what a server tells of its own copy of the state.
