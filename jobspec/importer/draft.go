@@ -72,6 +72,16 @@ func (d *draft) name(text string, from origin) {
 	}
 }
 
+// project sets whose job it is.
+func (d *draft) project(text string, from origin) {
+	if text != "" && text[0] >= '0' && text[0] <= '9' {
+		text = "project-" + text
+	}
+	name := nameOf(text)
+	d.job.set("project", literal(name), from)
+	d.say(check, from, "import.project", "name", name)
+}
+
 // say notes what became of a part of the source.
 func (d *draft) say(k kind, from origin, id string, params ...any) {
 	for i := 1; i < len(params); i += 2 {

@@ -14,7 +14,9 @@ type Format string
 
 // The formats that can be imported.
 const (
-	FormatSlurm Format = "sbatch" // a batch script of Slurm
+	FormatSlurm      Format = "sbatch"     // a batch script of Slurm
+	FormatKubernetes Format = "kubernetes" // a manifest: PyTorchJob, TFJob, MPIJob, Job, Volcano's Job
+	FormatParams     Format = "params"     // key=value, as training platforms have them
 )
 
 // Formats lists them, as they are named on the command line.
@@ -36,6 +38,8 @@ type reader struct {
 func readers() []reader {
 	return []reader{
 		{FormatSlurm, isSlurm, readSlurm},
+		{FormatKubernetes, isKubernetes, readKubernetes},
+		{FormatParams, isParams, readParams},
 	}
 }
 

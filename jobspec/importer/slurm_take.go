@@ -18,9 +18,7 @@ func takeName(s *slurm, given directive) {
 }
 
 func takeAccount(s *slurm, given directive) {
-	project := nameOf(given.value)
-	s.job.set("project", literal(project), given.origin)
-	s.say(check, given.origin, "import.project", "name", project)
+	s.project(given.value, given.origin)
 }
 
 func takePartition(s *slurm, given directive) {

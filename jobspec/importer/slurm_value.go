@@ -50,7 +50,7 @@ func slurmTime(text string) (limit time.Duration, none, ok bool) {
 
 // slurmSize reads an amount of memory; a bare number counts in MiB.
 func slurmSize(text string) (int64, bool) {
-	lower := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(text), "ib"), "b")
+	lower := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(text), "b"), "i")
 	unit := structs.MiB
 	for letter, factor := range map[string]int64{"k": structs.KiB, "m": structs.MiB, "g": structs.GiB, "t": structs.TiB} {
 		if short, found := strings.CutSuffix(lower, letter); found {

@@ -67,6 +67,7 @@ func (s *source) problem(line int, id, hint string, params ...any) *jobspec.Diag
 	if line < 1 {
 		return d
 	}
+	line = min(line, max(len(s.lines), 1)) // parsers name the line behind the last
 	text := ""
 	if line <= len(s.lines) {
 		text = s.lines[line-1]
