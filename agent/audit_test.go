@@ -81,7 +81,6 @@ func TestAuditOfAnAgent(t *testing.T) {
 // Every server tells of all: it has copies of the others' records within a second,
 // says whose records are those of a copy, and of changed ones where.
 func TestAuditOfACluster(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 0)
 	clients := make([]*api.Client, 3)
 	for i, server := range c.servers {

@@ -18,7 +18,6 @@ import (
 // A server makes backups by its configuration; each is whole, and they can be
 // restored.
 func TestBackupsByConfiguration(t *testing.T) {
-	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "backups")
 	settings := serverSettings(t.TempDir(), "server-0", 1, nil)
 	settings.Server.Backup = &config.BackupBlock{Path: &dir, Interval: text("1m")}

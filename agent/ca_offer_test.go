@@ -15,7 +15,6 @@ import (
 // sign: with what it is let in by, or from the leader, which looks at what each
 // server says that it has. A node gets it never, nor a server that has it.
 func TestNextCAReachesNewServers(t *testing.T) {
-	t.Parallel()
 	founder := startAgent(t, serverSettings(t.TempDir(), "server-0", 1, nil), testOptions(t))
 	joinAsServer, joinAsClient := readJoin(t, founder, joinServer), readJoin(t, founder, joinClient)
 	before := startAgent(t, serverSettings(t.TempDir(), "server-1", 1, &joinAsServer), testOptions(t))

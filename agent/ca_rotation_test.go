@@ -110,7 +110,6 @@ func forged(t testing.TB, ca *auth.CA, role auth.Role, id string, agent *Agent, 
 // is worth nothing afterwards: neither to whoever holds its key, nor to a removed
 // node. Who joins, or signs in, with what pins it follows to the new one.
 func TestCAIsRotated(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 3)
 	length := strconv.Itoa(310000 + os.Getpid())
 	job := runJob(t, c.api, hello("sleep "+length), structs.JobRunning)
@@ -237,7 +236,6 @@ func TestCAIsRotated(t *testing.T) {
 // With -revoke nothing leads from the CA of before to the new one: neither a join
 // token, nor what a person remembers, nor the certificate of a node that was away.
 func TestRevokedCALeadsNowhere(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 1, 2)
 	stolen, oldPEM := c.servers[0].identity.ca(), c.servers[0].CA()
 	earlier, err := c.api.CreateJoinToken(t.Context(), api.JoinTokenRequest{Role: "client"})
@@ -300,7 +298,6 @@ func TestRevokedCALeadsNowhere(t *testing.T) {
 // had. A rotation does not begin while a server is away, which could not; a leader
 // that ends in the middle is followed by one that goes on, once it is back.
 func TestCAReachesWhoWasAway(t *testing.T) {
-	t.Parallel()
 	settings, servers, node, client, admin, nodeReady := startFixed(t)
 	old := servers[0].identity.ca().Fingerprint()
 	stopAgent(t, client)

@@ -86,7 +86,6 @@ func (l *lapsing) nodeReady(t testing.TB, id string) {
 // A node whose certificate expired while it was away comes back by the proof
 // of its key, and its rank is the same attempt as before.
 func TestNodeWithAnExpiredCertificateComesBack(t *testing.T) {
-	t.Parallel()
 	l := startLapsing(t, "")
 	dir := t.TempDir()
 	node := startAgent(t, clientSettings(dir, "gpu-1", &l.join), l.options(t))
@@ -127,7 +126,6 @@ func TestNodeWithAnExpiredCertificateComesBack(t *testing.T) {
 // Past the grace nothing but a fresh join token brings a node back, as what it
 // was; until then it says what is wrong, with the cure, and is not ready.
 func TestNodePastTheGraceNeedsAToken(t *testing.T) {
-	t.Parallel()
 	l := startLapsing(t, "1h")
 	dir := t.TempDir()
 	node := startAgent(t, clientSettings(dir, "gpu-1", &l.join), l.options(t))
@@ -172,7 +170,6 @@ func TestNodePastTheGraceNeedsAToken(t *testing.T) {
 // The door renews for nobody who does not hold the key, and a join token does
 // not buy the identity of somebody else.
 func TestLapsedRenewalNeedsTheKey(t *testing.T) {
-	t.Parallel()
 	l := startLapsing(t, "")
 	victim := startAgent(t, clientSettings(t.TempDir(), "gpu-1", &l.join), l.options(t))
 	l.nodeReady(t, victim.ID())
@@ -229,7 +226,6 @@ func TestLapsedRenewalNeedsTheKey(t *testing.T) {
 // Servers and nodes that were all down for longer than certificates live find
 // together again.
 func TestClusterComesBackPastItsCertificates(t *testing.T) {
-	t.Parallel()
 	l := startLapsing(t, "")
 	nodeDir := t.TempDir()
 	node := startAgent(t, clientSettings(nodeDir, "gpu-1", &l.join), l.options(t))
@@ -250,7 +246,6 @@ func TestClusterComesBackPastItsCertificates(t *testing.T) {
 // Certificates that were signed while a clock was a year ahead have not begun
 // when it is right again: peers refuse them, and they are renewed at once.
 func TestCertificatesOfAClockThatWentBack(t *testing.T) {
-	t.Parallel()
 	l := startLapsing(t, "10000h")
 	node := startAgent(t, clientSettings(t.TempDir(), "gpu-1", &l.join), l.options(t))
 	l.nodeReady(t, node.ID())

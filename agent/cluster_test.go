@@ -101,7 +101,6 @@ func (c *cluster) at(t testing.TB, agent *Agent, token string) *api.Client {
 }
 
 func TestClusterOfThreeServersRunsAGang(t *testing.T) {
-	t.Parallel()
 	begin := time.Now()
 	c := startCluster(t, 3, 3)
 	t.Logf("cluster ready after %s", time.Since(begin))
@@ -148,7 +147,6 @@ job "gang" {
 
 // A leader that stops in order is replaced, and nothing is lost.
 func TestClusterLosesItsLeader(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 1)
 	admin, err := c.api.CreateToken(t.Context(), api.TokenRequest{Role: "admin"})
 	if err != nil {
@@ -178,7 +176,6 @@ func TestClusterLosesItsLeader(t *testing.T) {
 }
 
 func TestServersJoinLaterAndGetTheirVote(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 1, 0)
 	token, err := c.api.CreateJoinToken(t.Context(), api.JoinTokenRequest{Role: "server", Uses: 2})
 	if err != nil {

@@ -146,7 +146,6 @@ func archived(t testing.TB, client *api.Client) {
 // What was acknowledged is on more than half of the servers, then on all: on one that
 // joined later, and on one whose disk changed bytes.
 func TestServersKeepCode(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 0)
 	client := c.at(t, c.servers[1], c.token)
 	digest := sendCode(t, client, "import torch", "print('epoch')", strings.Repeat("weights ", 100_000))
@@ -214,7 +213,6 @@ func TestServersKeepCode(t *testing.T) {
 // A server that is away holds nothing up, and has it when it is back. Chunks that went
 // to several servers are gathered by the one that commits.
 func TestCodeWhileAServerIsAway(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 0)
 	away := c.servers[2]
 	if away.raft.IsLeader() {
@@ -254,7 +252,6 @@ func TestCodeWhileAServerIsAway(t *testing.T) {
 // A node gets the code of the allocations that it runs; that of another node, of one
 // that is not there, of a job without code, and a tree by its name are refused alike.
 func TestNodesGetTheirOwnCodeAlone(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 1, 2)
 	digest := sendCode(t, c.api, "import torch", "print()")
 	sendCode(t, c.api, "of nobody's job")
@@ -334,7 +331,6 @@ func TestNodesGetTheirOwnCodeAlone(t *testing.T) {
 
 // What a hostile sender tries.
 func TestHostileCode(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	ann, eve := w.admin.WithToken(w.tokens["user"]), w.admin.WithToken(w.tokens["stranger"])
 	digest := sendCode(t, ann, "a's secret algorithm")
@@ -437,7 +433,6 @@ func TestHostileCode(t *testing.T) {
 
 // Two who send the same directory at once both have it, and the disk has it once.
 func TestTheSameCodeIsSentTwiceAtOnce(t *testing.T) {
-	t.Parallel()
 	_, client := devAgent(t)
 	var texts []string
 	for i := range 200 {

@@ -63,7 +63,6 @@ func TestReported(t *testing.T) {
 // A backup that fails is told once, by whomever it failed at, and health shows it
 // until one is made.
 func TestFailedBackupIsTold(t *testing.T) {
-	t.Parallel()
 	place := filepath.Join(t.TempDir(), "backups")
 	if err := os.WriteFile(place, nil, 0o600); err != nil { // no directory
 		t.Fatal(err)
@@ -143,7 +142,6 @@ func TestBackupsOfOthersCount(t *testing.T) {
 // A server that says to everybody through gossip that another one is full is not
 // believed: that server says itself how it does.
 func TestFullIsNotHearsay(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 2, 1)
 	leader := leaderOf(t, c.servers)
 	other := c.servers[slices.IndexFunc(c.servers, func(a *Agent) bool { return a != leader })]

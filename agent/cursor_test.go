@@ -52,7 +52,6 @@ func readEvents(t *testing.T, client *api.Client, filter api.EventFilter, count 
 // the next one: none is left out, none comes twice, also where many events
 // share an index. A reader that has only an index gets some again and misses none.
 func TestEventsGoOnAfterEveryCut(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 0)
 	admin, err := c.api.CreateToken(t.Context(), api.TokenRequest{Role: "admin"})
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 // The catalogue shows to each what they may use, says of everything else that it is not
 // there, and lets owners and administrators of the project decide who else may.
 func TestCatalogueOfData(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	ann, ben, eve := w.admin.WithToken(w.tokens["user"]), w.admin.WithToken(w.tokens["mate"]), w.admin.WithToken(w.tokens["stranger"])
 	text := func(s string) *string { return &s }
@@ -130,7 +129,6 @@ func TestCatalogueOfData(t *testing.T) {
 // its bytes; which version it was stands in the job. A name that is nearly right is told
 // with the one that was meant.
 func TestJobsGetTheNewestVersion(t *testing.T) {
-	t.Parallel()
 	shelf := t.TempDir()
 	for at, content := range map[string]string{"dataset/words/1": "one", "dataset/words/2": "two", "dataset/old/words": "registered"} {
 		if err := os.MkdirAll(filepath.Join(shelf, at), 0o755); err != nil {

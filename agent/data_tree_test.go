@@ -61,7 +61,6 @@ func pushed(t *testing.T, client *api.Client, of api.DataName, dir, access strin
 // sees how they begin, and takes one, a part of one, or a directory home; nobody else
 // does, nor hears that there is anything.
 func TestFilesOfData(t *testing.T) {
-	t.Parallel()
 	dir, from, yes := t.TempDir(), t.TempDir(), true
 	options := testOptions(t)
 	w := &world{}

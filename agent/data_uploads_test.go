@@ -85,7 +85,6 @@ func (c *tusClient) says(what string, head http.Header, want ...string) {
 // it is on the disk; nothing of it is a version before all is there, and then it is the
 // one that a push of the same directory makes.
 func TestFilesComeOneByOne(t *testing.T) {
-	t.Parallel()
 	dir, yes := t.TempDir(), true
 	options := testOptions(t)
 	startAgent(t, config.Settings{Dev: &yes, Client: &config.ClientBlock{Storages: []config.StorageBlock{

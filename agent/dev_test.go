@@ -29,7 +29,6 @@ func TestDevelopmentAgentRunsAJob(t *testing.T) {
 
 // A blocking query on a node wakes when its last allocation leaves.
 func TestNodeThatEmptiesWakesReaders(t *testing.T) {
-	t.Parallel()
 	_, client := devAgent(t)
 	job := runJob(t, client, hello("sleep 1000"), structs.JobRunning)
 	nodes, _, err := client.Nodes(t.Context(), nil)

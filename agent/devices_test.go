@@ -190,7 +190,6 @@ job %q {
 
 // What people do with jobs on cards, over the real library's door.
 func TestCards(t *testing.T) {
-	t.Parallel()
 	m := newMaker(t)
 	t.Run("jobs get their own", m.jobsGetTheirOwnCards)
 	t.Run("their jobs have series", m.jobsOnCardsHaveSeries)
@@ -329,7 +328,6 @@ func (m maker) resetCardComesBack(t *testing.T) {
 
 // A job gets its own NPUs, and leaves one whose health is critical.
 func TestChips(t *testing.T) {
-	t.Parallel()
 	library, machine, dir := dcmitest.Build(t), dcmitest.New(t, dcmitest.Chips(4)...), shortDir(t)
 	agent, client := deviceAgent(t, dir, ascend.Name, buildPlugin(t, ascend.Name, "0"), machine.Env(), map[string]string{
 		"library": library, "poll": "200ms", "glance": "50ms", "root": filepath.Join(dir, "root"), "npu_smi": "/nonexistent",
@@ -367,7 +365,6 @@ func TestChips(t *testing.T) {
 // A MindSpore job on NPUs finds its rank table, with the addresses that the NPUs
 // themselves have.
 func TestRankTableOfChips(t *testing.T) {
-	t.Parallel()
 	library, machine, dir := dcmitest.Build(t), dcmitest.New(t, dcmitest.Chips(4)...), shortDir(t)
 	agent, client := deviceAgent(t, dir, ascend.Name, buildPlugin(t, ascend.Name, "0"), machine.Env(), map[string]string{
 		"library": library, "poll": "200ms", "root": filepath.Join(dir, "root"), "npu_smi": "/nonexistent",
@@ -410,7 +407,6 @@ func TestRankTableOfChips(t *testing.T) {
 // A MindSpore job on chips of a super pod finds their numbers within it in its
 // rank table.
 func TestRankTableOfSuperPod(t *testing.T) {
-	t.Parallel()
 	library, machine, dir := dcmitest.Build(t), dcmitest.New(t), shortDir(t)
 	var lines []string
 	for i, line := range dcmitest.Chips(4) {

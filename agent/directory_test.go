@@ -17,7 +17,6 @@ import (
 // whichever servers hear them; and while the directory is away nobody is told that a
 // password is wrong.
 func TestSigningInThroughADirectoryAtAnyServer(t *testing.T) {
-	t.Parallel()
 	slapd := directories.StartSlapd(t)
 	searcher, base, ca, project, role := directories.Searcher, "ou=people,"+directories.Suffix, slapd.CA(), "one", structs.RoleUser
 	password := slapd.Write("password", directories.SearcherWord, 0o600)

@@ -142,7 +142,6 @@ func nodeReady(t *testing.T, client *api.Client, id string) {
 // twice, every job succeeds on the other node, what runs goes on, everybody is
 // told, and work comes again when there is room.
 func TestNodeWithAFullDisk(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		name, options, fault string
 		fill                 func(*testing.T, string) string
@@ -194,7 +193,6 @@ func TestNodeWithAFullDisk(t *testing.T) {
 // A node on which no start succeeds, though its disk has room, is left by every
 // job after one attempt, and is taken out of service after three.
 func TestNodeWhereStartsFail(t *testing.T) {
-	t.Parallel()
 	cluster := startCluster(t, 1, 0)
 	join := readJoin(t, cluster.servers[0], joinClient)
 	dir := t.TempDir()
@@ -238,7 +236,6 @@ func TestNodeWhereStartsFail(t *testing.T) {
 // An agent starts on a disk without any room: it finds what runs, which ends as
 // it would have, and everybody can ask about it.
 func TestAgentStartsOnAFullDisk(t *testing.T) {
-	t.Parallel()
 	dir, ok := smallDisk(t, "size=64m,nr_inodes=2000")
 	if !ok {
 		return

@@ -193,7 +193,6 @@ job %q {
 
 // TestContainers runs jobs in containers of a real engine.
 func TestContainers(t *testing.T) {
-	t.Parallel()
 	e := startEngine(t)
 	t.Run("jobs", e.jobs)
 	t.Run("gangs", e.gangs)

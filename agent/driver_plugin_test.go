@@ -18,7 +18,6 @@ import (
 // A job runs on the driver of website/examples, which the agent loads from its
 // plugin_dir.
 func TestDriverPlugin(t *testing.T) {
-	t.Parallel()
 	dir := shortDir(t)
 	plugins, state, data := filepath.Join(dir, "plugins"), filepath.Join(dir, "idle"), filepath.Join(dir, "data")
 	program := filepath.Join(plugins, "idle")

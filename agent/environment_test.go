@@ -17,7 +17,6 @@ import (
 // No route shows what a job's environment holds to those with whom its owner shares
 // it read-only, to guests, or to a token that is bound to other verbs.
 func TestNoRouteShowsAnothersEnvironment(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	ann := w.admin.WithToken(w.tokens["user"])
 	bound, err := w.admin.CreateToken(t.Context(), api.TokenRequest{Name: "reader", Role: "user", Project: "one", User: "ann", Verbs: []string{"list", "read"}})

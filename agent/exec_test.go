@@ -15,7 +15,6 @@ import (
 // On a node that isolates tasks a job's processes are alone, and what the agent
 // keeps for itself is not there.
 func TestIsolatedTasks(t *testing.T) {
-	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("isolation of every kind needs root")
 	}
@@ -32,7 +31,6 @@ func TestIsolatedTasks(t *testing.T) {
 // Processes mount what the administrator lets them, as the job says, and have
 // the shared memory that they asked for, in both views.
 func TestMountsOfProcesses(t *testing.T) {
-	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("isolation of every kind needs root")
 	}

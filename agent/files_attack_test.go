@@ -32,7 +32,6 @@ func stolen(t *testing.T, client *api.Client, job, path string) string {
 // agent's data directory, as a raw task with the agent's own user can, replaces
 // its logs and what the agent is controlled by. No road of the API leads out.
 func TestFilesOfTheNodeStayThere(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	secret := "the key of the cluster"
 	if err := os.MkdirAll(filepath.Join(dir, "nas", "output"), 0o755); err != nil {

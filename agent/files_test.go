@@ -17,7 +17,6 @@ import (
 // TestFilesOfAJob lists and reads what a job has written, after its end, and
 // finds nothing outside of that by any path or link.
 func TestFilesOfAJob(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "nas", "output"), 0o755); err != nil {
 		t.Fatal(err)

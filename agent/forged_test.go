@@ -98,7 +98,6 @@ func (forgedMeta) MergeRemoteState([]byte, bool)   {}
 // and then says that they have left. The cluster keeps its servers, its leader
 // and its writes, also when all servers start again meanwhile.
 func TestForgedGossipMovesNobody(t *testing.T) {
-	t.Parallel()
 	var servers []*Agent
 	var settings []config.Settings
 	settings = append(settings, fixedPorts(t, serverSettings(t.TempDir(), "server-0", 3, nil)))

@@ -216,7 +216,6 @@ func TestFounderGoesOnAfterItsEnd(t *testing.T) {
 
 // Whoever has joined needs its join token no more, nor the file that held it.
 func TestStartWithoutTheTokenFile(t *testing.T) {
-	t.Parallel()
 	founder, _ := founder(t)
 	token := filepath.Join(t.TempDir(), "token")
 	line, err := os.ReadFile(filepath.Join(founder.DataDir(), joinClient))

@@ -13,7 +13,6 @@ import (
 // TestAGangIsControlledTogether pauses, continues, throttles and finishes a gang of
 // processes on three nodes: every rank follows, in the same process.
 func TestAGangIsControlledTogether(t *testing.T) {
-	t.Parallel()
 	const patience = 30 * time.Second
 	c := startCluster(t, 1, 3)
 	job := runJob(t, c.api, `

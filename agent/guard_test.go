@@ -88,7 +88,6 @@ func (w *world) send(t *testing.T, method, path, token string, body any) (int, s
 // cuts the project's bounds does not bring the old bounds back; nor does an
 // operator those of a pool, nor a submission pass by the old ones.
 func TestWhatADecisionRestsOnIsComparedInTheLog(t *testing.T) {
-	t.Parallel()
 	w, m := meddled(t)
 	limit := func(n int) *int { return &n }
 	for name, test := range map[string]struct {
@@ -272,7 +271,6 @@ var noEntry = map[string]string{
 // On every route that changes something, a token that is revoked between the
 // judgement and the log changes nothing.
 func TestRevokedTokenChangesNothing(t *testing.T) {
-	t.Parallel()
 	w, m := meddled(t)
 	requests := changes()
 	node := w.register(t, "aside")
@@ -377,7 +375,6 @@ func (w *world) register(t *testing.T, name string) string {
 // A node that is removed after its renewal was begun, and its proof checked, gets
 // no certificate; until then it does.
 func TestRenewalWhileRemoved(t *testing.T) {
-	t.Parallel()
 	w, m := meddled(t)
 	node := w.register(t, "aside")
 	issued, err := w.agent.identity.ca().IssueAgent(auth.Grant{Role: auth.RoleClient, ID: node}, rand.Reader, time.Now())
@@ -418,7 +415,6 @@ func TestRenewalWhileRemoved(t *testing.T) {
 // old bounds back are sent at once, through different servers, many times: the
 // cut stands every time.
 func TestNobodyUndoesACut(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 0)
 	made, err := c.api.CreateToken(t.Context(), api.TokenRequest{Role: "project-admin", Project: "race", User: "pat"})
 	if err != nil {

@@ -110,7 +110,6 @@ func TestEndsOfCertificates(t *testing.T) {
 // A quota that a running job fills is told of to those of its project who chose it, once
 // until it is free again, and again when it is filled again.
 func TestAFullQuotaIsTold(t *testing.T) {
-	t.Parallel()
 	yes, dir := true, openDir(t)
 	options := testOptions(t)
 	agent := startAgent(t, config.Settings{Dev: &yes, DataDir: &dir}, options)

@@ -32,7 +32,6 @@ func rawRequest(t *testing.T, agent *Agent, text string) string {
 }
 
 func TestSmuggledRequestsAreRefused(t *testing.T) {
-	t.Parallel()
 	agent, _ := devAgent(t)
 	host := "Host: " + agent.Addr() + "\r\n"
 	for name, text := range map[string]string{

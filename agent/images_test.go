@@ -16,7 +16,6 @@ import (
 // What people do with images: they save a container, send it to a registry, find it in
 // the catalogue, have nodes pull it, and are told where a job does not fit to it.
 func TestImages(t *testing.T) {
-	t.Parallel()
 	e := startEngine(t)
 	host := registrytest.Start(t, "robot", "canary-password")
 	agent, client := e.agentOn(t, t.TempDir())

@@ -75,7 +75,6 @@ func (i *impostor) listen(raw net.Conn, certificate tls.Certificate) {
 // root on a node and stands on the path hears no token, no join secret, no
 // registration and no entry of the log, whichever road is taken.
 func TestNodesCertificateIsToldNothing(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 1, 1)
 	server, node := c.servers[0], c.clients[0]
 	fingerprint := server.identity.ca().Fingerprint()
@@ -211,7 +210,6 @@ func TestRaftAsksForTheServerItMeans(t *testing.T) {
 // A certificate carries the address that its agent's own connection comes
 // from, never one that gossip tells or that a node lends.
 func TestAddressesInCertificatesAreNotClaimed(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 1, 1)
 	node := c.clients[0]
 	meta := node.gossip.View(node.ID()).Meta

@@ -44,7 +44,6 @@ func eventFile(at time.Time, tag string, values ...float32) []byte {
 // TestCurvesOfAJob: what a training prints and writes into event files is there
 // as curves, for each attempt, while it runs and after its end.
 func TestCurvesOfAJob(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	events := filepath.Join(dir, "events.out.tfevents.9.host")
 	if err := os.WriteFile(events, eventFile(time.Now().Add(time.Hour), "train/loss", 4, 2, 1), 0o644); err != nil {

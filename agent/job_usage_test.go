@@ -13,7 +13,6 @@ import (
 // What a running rank uses is told to whoever may read its job, and cordoning
 // a node is in its history.
 func TestFiguresOfAJob(t *testing.T) {
-	t.Parallel()
 	agent, client := devAgent(t)
 	job := runJob(t, client, sleeper("measured", "default", "none"), structs.JobRunning)
 	eventually.Within(t, time.Minute, "figures of the rank", func() bool {
@@ -39,7 +38,6 @@ func TestFiguresOfAJob(t *testing.T) {
 
 // What a rank used while it ran is told over time, also after it has ended.
 func TestPastOfAJob(t *testing.T) {
-	t.Parallel()
 	_, client := devAgent(t)
 	job := runJob(t, client, sleeper("kept", "default", "none"), structs.JobRunning)
 	past := func(filter api.JobHistoryFilter) *api.JobHistory {

@@ -119,7 +119,6 @@ func TestJoinIsRefused(t *testing.T) {
 // A joiner whose answer is lost, after its token's only use was taken, is let in
 // when it asks again.
 func TestJoinerWhoseAnswerIsLostIsLetIn(t *testing.T) {
-	t.Parallel()
 	agent, admin := founder(t)
 	made, err := admin.CreateJoinToken(t.Context(), api.JoinTokenRequest{Role: "client", Uses: 1})
 	if err != nil {
@@ -353,7 +352,6 @@ func TestJoinerTellsNothingToTheWrongServer(t *testing.T) {
 }
 
 func TestDataDirectoriesAreChecked(t *testing.T) {
-	t.Parallel()
 	agent, admin := founder(t)
 	dir := agent.DataDir()
 	if _, err := joinOnce(t, serverSettings(dir, "server-0", 1, nil)); structs.CodeOf(err) != structs.CodeConflict {

@@ -19,7 +19,6 @@ import (
 // What a job writes becomes a version when it succeeds, and each checkpoint where it
 // says so; jobs after it use it by its name, and it says what made it.
 func TestOutputsBecomeVersions(t *testing.T) {
-	t.Parallel()
 	shelf := t.TempDir()
 	yes := true
 	options := testOptions(t)

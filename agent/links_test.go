@@ -20,7 +20,6 @@ const linkPatience = 90 * time.Second
 // cannot reach each other any more takes no jobs at all. Everybody sees why, and
 // both are over some time after the links are back.
 func TestLinksThatAreLost(t *testing.T) {
-	t.Parallel()
 	root := t.TempDir()
 	put := func(path, text string) {
 		path = filepath.Join(root, "sys/class", path)

@@ -24,7 +24,6 @@ import (
 // A removed node is shut out at once by servers and by nodes, can never renew,
 // kills what it ran and ends; its job goes on elsewhere.
 func TestRemovedNodeIsShutOut(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 2)
 	length := strconv.Itoa(200000 + os.Getpid()) // of this test's ranks alone
 	job := runJob(t, c.api, hello("sleep "+length), structs.JobRunning)
@@ -135,7 +134,6 @@ func runningSleeps(t testing.TB, n string) int {
 
 // A second node with the name of one that is alive is refused, and told why.
 func TestNodeNamesAreUnique(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 1, 1)
 	join := readJoin(t, c.servers[0], joinClient)
 	twin := startAgent(t, clientSettings(t.TempDir(), c.clients[0].config.Name, &join), testOptions(t))
@@ -155,7 +153,6 @@ func TestNodeNamesAreUnique(t *testing.T) {
 // while its rank runs on: the rank that nobody knows is found and killed, and
 // one attempt of it runs.
 func TestWipedNodeThatRejoinsRunsNothingTwice(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 1, 0)
 	join := readJoin(t, c.servers[0], joinClient)
 	dir, length := filepath.Join(t.TempDir(), "node"), strconv.Itoa(100000+os.Getpid())

@@ -14,7 +14,6 @@ import (
 // A task that fails with its secret in its last words has them told without it: at the
 // webhook, at the bell, in the state and in every event.
 func TestToldFailuresHoldNoSecret(t *testing.T) {
-	t.Parallel()
 	h := newHook(t)
 	options := notifying(t, h)
 	yes, dir := true, openDir(t)

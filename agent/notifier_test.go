@@ -123,7 +123,6 @@ func teach(t *testing.T, admin *api.Client, h *hook) (client *api.Client, secret
 // A failure reaches a webhook within 2 s, signed, in the person's language, once; and the
 // bell. Nothing of where it went is in a file, an answer or a line of the log.
 func TestAFailureIsToldOnce(t *testing.T) {
-	t.Parallel()
 	h := newHook(t)
 	options := notifying(t, h)
 	var log lockedBuffer
@@ -190,7 +189,6 @@ func TestAFailureIsToldOnce(t *testing.T) {
 // A message whose webhook is out of order when its leader fails is delivered by the next
 // one, under the same id; what was delivered before is not delivered again.
 func TestToldAcrossAChangeOfLeader(t *testing.T) {
-	t.Parallel()
 	h := newHook(t)
 	c := &cluster{}
 	settings := func(name string, join *string) config.Settings {

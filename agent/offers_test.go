@@ -10,7 +10,6 @@ import (
 // A request for a rotation that seemed to fail may take effect, also after another
 // one: no key that the log can still name is pushed out by the next.
 func TestOffersDoNotPushEachOtherOut(t *testing.T) {
-	t.Parallel()
 	founder := startAgent(t, serverSettings(t.TempDir(), "server-0", 1, nil), testOptions(t))
 	join := readJoin(t, founder, joinServer)
 	other := startAgent(t, serverSettings(t.TempDir(), "server-1", 1, &join), testOptions(t))

@@ -55,7 +55,6 @@ func TestSnapshots(t *testing.T) {
 
 // Followers and clients pass operators' requests on to the leader.
 func TestOperatorsMayAskAnyAgent(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 1)
 	made, err := c.api.CreateToken(t.Context(), api.TokenRequest{Role: "admin"})
 	if err != nil {
@@ -200,7 +199,6 @@ func TestServiceManagerIsTold(t *testing.T) {
 }
 
 func TestHealthAndSelf(t *testing.T) {
-	t.Parallel()
 	agent, client := devAgent(t)
 	health, err := client.WithToken("").Health(t.Context())
 	if err != nil || !health.Healthy || !health.Server.OK || !health.Client.OK {

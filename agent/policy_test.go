@@ -290,7 +290,6 @@ func (s *shortStream) Flush() {
 // Every route with every role on own, shared, closed and foreign objects. The
 // golden is the permission matrix as it really is, for people to review.
 func TestAuthorisationOfEveryRoute(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	roles := []string{"", "viewer", "user", "project-admin", "operator", "admin", "service", "guest", "board"}
 	harmful := map[string]bool{ // allowed, they would end what the next rows need
@@ -397,7 +396,6 @@ func (w *world) checkVerdict(t *testing.T, route api.Route, object, role, verdic
 // Lists, the queue, events and metrics hold nothing of other projects, and
 // nobody but those who may read it sees a job's environment.
 func TestListsHoldNothingForeign(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	get := func(role, path string) string {
 		request := httptest.NewRequest(http.MethodGet, "https://127.0.0.1"+path, nil)
@@ -453,7 +451,6 @@ func TestListsHoldNothingForeign(t *testing.T) {
 // A job and a node say what the reader may do to them, which is what the policy
 // would say to each request.
 func TestObjectsSayWhatTheReaderMayDo(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	for _, test := range []struct {
 		role      string
@@ -496,7 +493,6 @@ func TestObjectsSayWhatTheReaderMayDo(t *testing.T) {
 
 // Whoever waits for jobs of others hears that there are some, and not which.
 func TestHoldersOfOthersHaveNoName(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	node, _, err := w.admin.Node(t.Context(), w.agent.ID(), nil)
 	if err != nil {

@@ -21,7 +21,6 @@ func clientAs(t *testing.T, admin *api.Client, role, project, user string) *api.
 // The limit of a running job is changed without touching it; when it has
 // passed, the job is expired.
 func TestTimeLimitOfARunningJob(t *testing.T) {
-	t.Parallel()
 	_, client := devAgent(t)
 	job := runJob(t, client, hello("sleep 600"), structs.JobRunning)
 	before, _, err := client.Allocations(t.Context(), job.Job.ID, api.AllocationFilter{}, nil)

@@ -161,7 +161,6 @@ func setUp(t *testing.T, dir string, http int) *api.Client {
 // An agent that is killed with no warning comes back with its log, its
 // tokens and its running task, whose output and exit code are whole.
 func TestKilledAgentComesBackWithItsTask(t *testing.T) {
-	t.Parallel()
 	dir, http, gossip := t.TempDir(), freePort(t), freePort(t)
 	p := startProcess(t, processSettings{Dir: dir, HTTP: http, Gossip: gossip})
 	client := setUp(t, dir, http)

@@ -57,7 +57,6 @@ func takesWork(t *testing.T, client *api.Client, id string) {
 // Two of three servers lose their disks. The third one still gives its state out,
 // is recovered, leads, and the running task is not touched.
 func TestRecoverTheLastOfThreeServers(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 1)
 	made, err := c.api.CreateToken(t.Context(), api.TokenRequest{Role: "admin"})
 	if err != nil {
@@ -150,7 +149,6 @@ func TestRecoverTheLastOfThreeServers(t *testing.T) {
 // ran at the time of the backup is adopted; what began later ends, and gets a
 // new number when it is started again.
 func TestRecoverFromABackup(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 1, 1)
 	founder, node := c.servers[0], c.clients[0].ID()
 	made, err := c.api.CreateToken(t.Context(), api.TokenRequest{Role: "admin"})
@@ -239,7 +237,6 @@ func TestRecoverFromABackup(t *testing.T) {
 // A cluster that was founded anew takes the place of one of which only a snapshot
 // is left.
 func TestForeignRestore(t *testing.T) {
-	t.Parallel()
 	_, lost := founder(t)
 	kept, err := lost.CreateToken(t.Context(), api.TokenRequest{Role: "admin", Name: "kept"})
 	if err != nil {

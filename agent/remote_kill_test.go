@@ -116,7 +116,6 @@ func (s *slowServer) faults(whole int) *remote.Faults {
 // missing and not for what is there; the job reads every byte as it must be, and
 // until all is there nothing is called a copy.
 func TestKilledAgentGoesOnWithACopy(t *testing.T) {
-	t.Parallel()
 	const whole = 2 // requests that are answered before the kill
 	files := farFiles()
 	bucket := &remote.FakeStore{Bucket: "datasets", AccessKey: "who", SecretKey: "what", Page: 3}

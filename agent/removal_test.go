@@ -14,7 +14,6 @@ import (
 // however often it comes back, until an administrator lets it back in. It
 // stops by itself and says why.
 func TestRemovedServersStayOut(t *testing.T) {
-	t.Parallel()
 	settings := []config.Settings{fixedPorts(t, serverSettings(t.TempDir(), "server-0", 3, nil))}
 	servers := []*Agent{startAgent(t, settings[0], testOptions(t))}
 	join := readJoin(t, servers[0], joinServer)

@@ -85,7 +85,6 @@ func voters(agent *Agent) []string {
 // A server whose log is damaged comes back by itself while the others have a
 // leader: under a new id, with everything that was acknowledged.
 func TestDamagedServerComesBackAsAnother(t *testing.T) {
-	t.Parallel()
 	const n = 0 // the founder, which must not found again
 	c := startCluster(t, 3, 0)
 	eventually.Within(t, time.Minute, "have three voters", func() bool { return len(voters(c.servers[1])) == 3 })
@@ -120,7 +119,6 @@ func TestDamagedServerComesBackAsAnother(t *testing.T) {
 // Without a leader among the others a damaged server changes nothing: what is left
 // of its log may be all that there is.
 func TestDamagedServerWaitsForALeader(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 0)
 	eventually.Within(t, time.Minute, "have three voters", func() bool { return len(voters(c.servers[2])) == 3 })
 	config := damageLog(t, c, 0)
@@ -145,7 +143,6 @@ func TestDamagedServerWaitsForALeader(t *testing.T) {
 // A crash between the steps is finished by the next start, and an attempt that
 // was not begun in earnest changes nothing.
 func TestReplacementSurvivesACrash(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 0)
 	eventually.Within(t, time.Minute, "have three voters", func() bool { return len(voters(c.servers[1])) == 3 })
 	c.throughServer(t, 1)

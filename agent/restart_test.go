@@ -41,7 +41,6 @@ func again(t testing.TB, agent *Agent, dir string, join *string) config.Settings
 // All servers stop and start again: they find each other without a token, and
 // nothing is lost.
 func TestClusterComesBackAfterARestartOfAll(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 1)
 	made, err := c.api.CreateToken(t.Context(), api.TokenRequest{Role: "admin"})
 	if err != nil {
@@ -81,7 +80,6 @@ func TestClusterComesBackAfterARestartOfAll(t *testing.T) {
 // Of three servers that stop, one stays away: the other two let the node in and
 // take jobs, though neither hears which protocol the third speaks.
 func TestTwoOfThreeServersComeBack(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 1)
 	made, err := c.api.CreateToken(t.Context(), api.TokenRequest{Role: "admin"})
 	if err != nil {
@@ -109,7 +107,6 @@ func TestTwoOfThreeServersComeBack(t *testing.T) {
 // A server whose disk was lost joins anew at its old address: the cluster
 // exchanges the old id for the new one and has three voters again.
 func TestWipedServerIsReplaced(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 0)
 	made, err := c.api.CreateToken(t.Context(), api.TokenRequest{Role: "admin"})
 	if err != nil {

@@ -60,7 +60,6 @@ func leaderOf(t testing.TB, among []*Agent) *Agent {
 // everybody is told which server it is; with all disks full, writes are refused
 // at once and the refusal names the machine.
 func TestServerWithAFullDisk(t *testing.T) {
-	t.Parallel()
 	var disks rooms
 	c := startClusterWith(t, 3, 0, func(t testing.TB) Options {
 		options := testOptions(t)
@@ -159,7 +158,6 @@ func TestServerWithAFullDisk(t *testing.T) {
 // A server whose disk has not a byte left starts: it votes by what it reserved,
 // answers what it is asked, and says what is wrong. With room again it writes.
 func TestServerStartsOnAFullDisk(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		name string
 		fill func(*testing.T, string) string
@@ -216,7 +214,6 @@ func TestServerStartsOnAFullDisk(t *testing.T) {
 // A follower whose disk has not a byte left starts, too: it takes entries into the
 // files that are there, forwards writes, and everybody is told which server it is.
 func TestFollowerStartsOnAFullDisk(t *testing.T) {
-	t.Parallel()
 	dir, ok := smallDisk(t, "size=256m,nr_inodes=2000")
 	if !ok {
 		return

@@ -54,7 +54,6 @@ func (c *cluster) all() []*Agent { return append(slices.Clone(c.servers), c.clie
 // knows the old key alone is answered by nobody, a removed node among them, and
 // the new one is in no backup.
 func TestGossipKeyIsRotated(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 3)
 	length := strconv.Itoa(300000 + os.Getpid())
 	job := runJob(t, c.api, hello("sleep "+length), structs.JobRunning)
@@ -175,7 +174,6 @@ func startFixed(t *testing.T) (settings []config.Settings, servers []*Agent, nod
 // the old one and get the new one; a leader that ends in the middle of it is
 // followed by one that goes on.
 func TestGossipKeyReachesWhoWasAway(t *testing.T) {
-	t.Parallel()
 	settings, servers, node, client, admin, nodeReady := startFixed(t)
 
 	// The node is away from the start.

@@ -41,7 +41,6 @@ func opens(agent *Agent, value string) bool {
 // Secrets are there after the CA was replaced, on a server that joined later, after
 // the keys were rotated, and under a leader that did not seal them.
 func TestSecretsOutliveCAAndLeader(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 1)
 	letRoot(t, c.api)
 	runs := func(when string, client *api.Client) {
@@ -96,7 +95,6 @@ func TestSecretsOutliveCAAndLeader(t *testing.T) {
 // A cluster into which the state of another one was restored says which key it lacks,
 // seals nothing meanwhile, and has the secrets as soon as the key's copy was loaded.
 func TestARestoreSaysWhichKeyItLacks(t *testing.T) {
-	t.Parallel()
 	lost, admin := founder(t)
 	if _, err := admin.SetSecret(t.Context(), "token", false, []byte(secretValue)); err != nil {
 		t.Fatal(err)

@@ -37,7 +37,6 @@ func (w *world) serviceAccount(t *testing.T, maker *api.Client, name, role strin
 // record of what was done say who that was. Nobody makes one who could not do the same,
 // and it makes no other way in.
 func TestServiceAccounts(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	pat, ann, eve := w.admin.WithToken(w.tokens["project-admin"]), w.admin.WithToken(w.tokens["user"]), w.admin.WithToken(w.tokens["stranger"])
 	ci, made := w.serviceAccount(t, pat, "ci", "user", api.ServiceTokenRequest{Name: "pipeline"})
@@ -217,7 +216,6 @@ func second[T any](_ T, err error) error { return err }
 // A token of a service account is good from its addresses, for its verbs and until its
 // end; how far off that is, administrators of the cluster bound.
 func TestTokensOfServiceAccountsAreBound(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	pat := w.admin.WithToken(w.tokens["project-admin"])
 	_, made := w.serviceAccount(t, pat, "ci", "user", api.ServiceTokenRequest{Verbs: []string{"list", "read"}, Addresses: []string{"192.0.2.0/24"}})
@@ -276,7 +274,6 @@ func TestTokensOfServiceAccountsAreBound(t *testing.T) {
 // What a service account has open ends when its token does, when it is disabled and when
 // it is deleted; a token of before is no good when the name comes back.
 func TestOpenStreamsOfServiceAccountsEnd(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	pat := w.admin.WithToken(w.tokens["project-admin"])
 	of := api.ServiceAccount{Name: "ci"}

@@ -27,7 +27,6 @@ func refusalOf(err error) string {
 // from then on, whatever their owners allowed: what is open ends, and new jobs that
 // share are refused with who said so.
 func TestSharingIsSwitchedOff(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	ann, operator := w.admin.WithToken(w.tokens["user"]), w.admin.WithToken(w.tokens["operator"])
 	pat, ada := w.admin.WithToken(w.tokens["project-admin"]), w.admin.WithToken(w.tokens["admin"])

@@ -13,7 +13,6 @@ import (
 // A share link shows its one thing until it is deleted, and has no way to
 // anything else; its secret is nowhere but in the first answer.
 func TestShares(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	ann := w.admin.WithToken(w.tokens["user"])
 	made, err := ann.ShareJob(t.Context(), w.own, api.ShareRequest{Name: "for the meeting", TTL: structs.Duration(time.Hour)})

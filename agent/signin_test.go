@@ -15,7 +15,6 @@ import (
 // Whichever server is asked, the leader counts what was guessed; a sign-in holds on
 // every server, and outlives each of them.
 func TestSigningInAtAnyServer(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 1)
 	const chosen = "three pandas eat bamboo"
 	if _, err := c.api.PutUser(t.Context(), &structs.User{Name: "li"}); err != nil {

@@ -19,7 +19,6 @@ import (
 // TestCopiesFromNodes: nodes of a gang hand each other the version that all of them read,
 // and a later job on another node gets it of them, after the storage has lost it.
 func TestCopiesFromNodes(t *testing.T) {
-	t.Parallel()
 	nas, free := t.TempDir(), 0.001 // whatever else fills the disk
 	founder := startAgent(t, serverSettings(t.TempDir(), "server-0", 1, nil), testOptions(t))
 	join := readJoin(t, founder, joinClient)

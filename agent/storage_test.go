@@ -62,7 +62,6 @@ func TestDataOfAJob(t *testing.T) {
 // What no node has is told before a job is queued, by its plan too; the file names it.
 // A job that is queued meanwhile says the same cause everywhere, and no exit code.
 func TestMissingDataIsToldBefore(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "nas/dataset/there"), 0o755); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 // other one waits for it. The gang is found to hang, the rank that is behind is
 // named with its node, and the gang starts again.
 func TestAStragglerIsNamed(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 1, 2)
 	job := runJob(t, c.api, `
 job "late" {

@@ -33,7 +33,6 @@ job "nightjar" {
 // another project, for itself and in the other project's name, and hears nothing of it.
 // Whatever route is added is asked too.
 func TestAStrangerFindsNothingOfAJob(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	if _, err := w.admin.PutProject(t.Context(), &structs.Project{Name: "aviary"}); err != nil {
 		t.Fatal(err)

@@ -57,7 +57,6 @@ func TestEventsTellTheLifeOfAJob(t *testing.T) {
 // Whoever may no longer do it sees what they have open end within a second: events,
 // followed logs, a terminal, ssh and a blocking query.
 func TestWhatIsOpenEndsWithTheRightToIt(t *testing.T) {
-	t.Parallel()
 	t.Run("token revoked", func(t *testing.T) {
 		agent, admin := devAgent(t)
 		made := tokenOf(t, admin, api.TokenRequest{Role: "user", Project: "default", User: "ann"})

@@ -34,7 +34,6 @@ job "NAME" {
 // Whatever happens to a job is one message of its kind, however many events and ranks
 // say it; and a restart for its performance reads so in its history.
 func TestEachHappeningIsOneMessage(t *testing.T) {
-	t.Parallel()
 	yes, dir := true, openDir(t)
 	options := testOptions(t)
 	agent := startAgent(t, config.Settings{Dev: &yes, DataDir: &dir}, options)

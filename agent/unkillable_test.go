@@ -20,7 +20,6 @@ const stuckPatience = 60 * time.Second
 // nobody: its node takes no new work, says so to everybody, also after a restart
 // of its agent, and leaves alone what runs there. It is over with the process.
 func TestProcessesThatCanNotBeKilled(t *testing.T) {
-	t.Parallel()
 	hanging, answer, ok := hangingDir(t)
 	if !ok {
 		return

@@ -19,7 +19,6 @@ import (
 // one that has ended and of one that is not there are refused alike, and so is a
 // server that passes for a node.
 func TestNodesGetTheirOwnSecretsAlone(t *testing.T) {
-	t.Parallel()
 	c := startCluster(t, 3, 2)
 	admin := c.at(t, c.servers[1], c.token)
 	if _, err := admin.SetSecret(t.Context(), "token", false, []byte(secretValue)); err != nil {

@@ -22,24 +22,25 @@ func jobWait(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		defer client.Close()
-		ctx, cancel := context.WithCancel(env.Context)
-		if timeout.value > 0 {
+		known := make([]*api.JobDetail, len(args))
+		for i, name := range args { // before the first wait: names may be of other jobs later
+			if known[i], _, err = client.Job(env.Context, name, nil); err != nil {
+				return err
+			}
+		}
+		ctx, cancel := env.Context, context.CancelFunc(func() {})
+		if timeout.value > 0 { // it is for the wait alone: what has ended before is told however short it is
 			ctx, cancel = context.WithTimeout(env.Context, time.Duration(timeout.value))
 		}
 		defer cancel()
-		jobs := make([]*structs.Job, len(args))
-		for i, name := range args { // before the first wait: names may be of other jobs later
-			detail, _, err := client.Job(ctx, name, nil)
-			if err != nil {
-				return err
-			}
-			jobs[i] = detail.Job
-		}
-		ended := make([]*api.JobDetail, len(jobs))
+		ended := make([]*api.JobDetail, len(known))
 		var failed error
-		for i, job := range jobs {
-			watch := &watcher{env: env, client: client, jobID: job.ID, quiet: len(jobs) > 1 || output.forPrograms()}
-			detail, err := watch.run(ctx, true)
+		for i, detail := range known {
+			job := detail.Job
+			if !detail.State.Terminal() {
+				watch := &watcher{env: env, client: client, jobID: job.ID, quiet: len(known) > 1 || output.forPrograms()}
+				detail, err = watch.run(ctx, true)
+			}
 			if err != nil {
 				if env.Context.Err() == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 					env.printError(env.text("cli.wait.over", "name", safe(job.Name), "span", structs.FormatDuration(timeout.value)), "")
