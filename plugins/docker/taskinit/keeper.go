@@ -184,13 +184,16 @@ func (k *keeper) acceptInits(inits chan<- *Conn) {
 // attendInits serves the init, one connection after the other, until it is
 // dead.
 func (k *keeper) attendInits(inits <-chan *Conn) {
-	for link := range inits {
+	link := <-inits
+	for {
 		k.attend(link)
 		link.Close()
-		if exit := k.awaitReturn(); exit != nil {
+		next, exit := k.awaitReturn(inits)
+		if exit != nil {
 			k.end(exit)
 			return
 		}
+		link = next
 	}
 }
 
@@ -347,24 +350,28 @@ func copyThrough(to io.Writer, pipe int) {
 	}
 }
 
-// awaitReturn tells, once an init's connection has ended, how the task has
-// ended when the init is dead, and nil when it lives and will come back.
-func (k *keeper) awaitReturn() *Exit {
+// awaitReturn waits, once an init's connection has ended, until it makes another, or is
+// dead: then it tells how the task has ended. A dying init closes its descriptors first,
+// and lives on until the kernel has ended all others of its namespace, which takes a while
+// on a busy machine.
+func (k *keeper) awaitReturn(inits <-chan *Conn) (*Conn, *Exit) {
 	k.mu.Lock()
 	pid, ticks, started := k.mu.initPID, k.mu.ticks, k.mu.started
 	k.mu.Unlock()
-	if startTicks(pid) == ticks {
-		// A moment: a dying process closes its descriptors first.
-		time.Sleep(againPause)
-		if startTicks(pid) == ticks {
-			return nil
+	tick := time.NewTicker(againPause)
+	defer tick.Stop()
+	for startTicks(pid) == ticks {
+		select {
+		case link := <-inits:
+			return link, nil
+		case <-tick.C:
 		}
 	}
 	exit := &Exit{Code: 128 + int(syscall.SIGKILL), Signal: int(syscall.SIGKILL), Vanished: true, FinishedNS: time.Now().UnixNano()}
 	if started != nil {
 		exit.StartedNS = started.StartedNS
 	}
-	return exit
+	return nil, exit
 }
 
 // acceptAgents serves the agent's connections.

@@ -3,10 +3,12 @@ package taskinit
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -122,6 +124,45 @@ func TestStartTicks(t *testing.T) {
 
 // TestStartedByHand makes sure that nobody runs an init on the node, where it
 // would kill everything.
+// An init that is killed closes its connection long before it is gone where its namespace
+// takes time to die, and nobody tells of its end but the keeper. One that comes back goes on.
+func TestInitThatDiesSlowly(t *testing.T) {
+	process := exec.Command("sleep", "600")
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = process.Process.Kill() }) // it may be dead
+	k := &keeper{done: make(chan *Exit, 1), first: make(chan struct{})}
+	k.mu.watchers = make(map[*Conn]bool)
+	k.mu.initPID, k.mu.ticks = process.Process.Pid, startTicks(process.Process.Pid)
+	inits := make(chan *Conn)
+	go k.attendInits(inits)
+	for range 2 {
+		link, init := pair(t)
+		inits <- link // taken after the end of the one before, too
+		init.Close()
+	}
+	select {
+	case exit := <-k.done:
+		t.Fatalf("the init lives, and is said to have ended with %+v", exit)
+	case <-time.After(4 * againPause):
+	}
+	if err := process.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Wait(); err == nil {
+		t.Fatal("it was not killed")
+	}
+	select {
+	case exit := <-k.done:
+		if !exit.Vanished || exit.Code != 137 {
+			t.Errorf("the end is %+v", exit)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("nobody tells of the end of the init")
+	}
+}
+
 func TestStartedByHand(t *testing.T) {
 	if code := Main(nil); code != codeBroken {
 		t.Errorf("an init outside of a container ends with %d", code)
