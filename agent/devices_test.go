@@ -193,6 +193,7 @@ func TestCards(t *testing.T) {
 	m := newMaker(t)
 	t.Run("jobs get their own", m.jobsGetTheirOwnCards)
 	t.Run("their jobs have series", m.jobsOnCardsHaveSeries)
+	t.Run("Prometheus finds all that dashboards and alerts ask for", m.prometheusFindsAll)
 	t.Run("parts of one are shared", m.partsOfCardsAreShared)
 	t.Run("parts of one by MPS", m.partsByMPS)
 	t.Run("instances of one", m.instancesOfCards)

@@ -35,6 +35,8 @@ func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
 		Pool: a.pool, Identity: a.ident, Members: a.members, Servers: a.members, Archives: a.members, Authority: a.identity, Keys: a.teller, Vault: a.vault, Code: a.code, Images: a.vault.forRegistry, Tell: a.notifier.deliveries, Audit: a.copies,
 		PageDomain: a.config.TaskDomain, Addr: a.addr, SpoolDir: a.config.DataDir, LapseGrace: a.config.Server.LapseGrace, Stopping: a.life.stopping,
 		Leads: a.raft.IsLeader, Leader: a.raft.LeaderAddr, Full: a.raft.DiskFull, Hears: a.server.Hears,
+		Raft: a.logStats, Latencies: a.latencies,
+		Ends: func() (time.Time, time.Time) { return a.ident.Load().ExpiresAt(), a.identity.ca().Certificate.NotAfter },
 		Self: a.self, Health: a.health, KeepSessions: out.keep, Providers: append(providersOf(&a.config.Server.SignIn, a.log), a.relying...),
 	}
 	if a.backups != nil {
@@ -87,6 +89,15 @@ func (a *Agent) health() api.Health {
 		out.Healthy = out.Healthy && out.Client.OK
 	}
 	return out
+}
+
+// logStats is how this server's log is, for metrics.
+func (a *Agent) logStats() httpapi.LogStats {
+	s := a.raft.Stats()
+	return httpapi.LogStats{
+		Term: s.Term, Leaders: s.Leaders, CommitIndex: s.CommitIndex, AppliedIndex: s.AppliedIndex,
+		SnapshotIndex: s.SnapshotIndex, SnapshotAt: s.SnapshotAt, LastContact: s.LastContact, LogBytes: s.LogBytes, FreeBytes: s.FreeBytes,
+	}
 }
 
 // self describes the agent; nothing in it is secret.

@@ -135,19 +135,20 @@ type Agent struct {
 	node         *clientPart
 
 	// Servers only.
-	store    *state.Store
-	raft     *consensus.Node
-	server   *server.Server
-	proposer atomic.Pointer[server.Server] // server, for what runs while it opens
-	members  *membership
-	backups  *backups // nil: none are configured
-	teller   *teller
-	journal  *journal.Journal // of who did what
-	copies   *auditCopies
-	relying  []httpapi.Provider // providers of OpenID Connect
-	vault    *vault             // of secrets
-	code     *codeKeeper        // that travels with jobs
-	notifier *notifier
+	store     *state.Store
+	raft      *consensus.Node
+	server    *server.Server
+	proposer  atomic.Pointer[server.Server] // server, for what runs while it opens
+	members   *membership
+	backups   *backups // nil: none are configured
+	teller    *teller
+	latencies *httpapi.Latencies
+	journal   *journal.Journal // of who did what
+	copies    *auditCopies
+	relying   []httpapi.Provider // providers of OpenID Connect
+	vault     *vault             // of secrets
+	code      *codeKeeper        // that travels with jobs
+	notifier  *notifier
 }
 
 // Run runs an agent until ctx ends or it fails, and stops it in order.
@@ -406,11 +407,12 @@ func (a *Agent) openServer(context.Context) error {
 	if a.config.Scale > 0 {
 		timings = timings.Scale(a.config.Scale)
 	}
+	a.latencies = httpapi.NewLatencies()
 	a.raft, err = consensus.Open(consensus.Config{
 		ClusterID: a.identity.credentials.Self.Cluster, ID: a.ID(), Dir: filepath.Join(a.config.DataDir, serverDir),
 		Stream: a.mux.RaftLayer(a.dialer(), a.servers.raftIDAt), Advertise: a.addr,
 		FSM: server.NewMachine(a.store), Log: a.log, Timings: timings,
-		FreeBytes: a.options.freeBytes, Full: func(id string) bool { return a.conditions.of(id).Full },
+		FreeBytes: a.options.freeBytes, Full: func(id string) bool { return a.conditions.of(id).Full }, Committed: a.latencies.Committed,
 	})
 	if err != nil {
 		return logProblem(err)
@@ -441,7 +443,7 @@ func (a *Agent) openServer(context.Context) error {
 	a.server, err = server.Open(server.Config{
 		ID: a.ID(), Name: a.config.Name, Store: a.store, Log: a.raft, Peers: server.PoolPeers{Pool: a.pool},
 		Now: time.Now, Rand: rand.Reader, Logger: a.log, ClusterInit: a.identity.record(),
-		Servers: a.servers.others, Addresses: a.servers.addresses, CleanUp: tend, ForgetNodes: a.config.Server.ForgetNodes, Protocol: a.members.Protocol, Lowest: a.members.Lowest, Speaks: a.members.Speaks, Kept: a.config.Server.Kept, JobBytesMax: a.config.Server.JobBytesMax,
+		Servers: a.servers.others, Addresses: a.servers.addresses, CleanUp: tend, ForgetNodes: a.config.Server.ForgetNodes, Protocol: a.members.Protocol, Lowest: a.members.Lowest, Speaks: a.members.Speaks, Kept: a.config.Server.Kept, JobBytesMax: a.config.Server.JobBytesMax, Observer: a.latencies,
 		SignCSR: func(csr []byte, who auth.Identity, ip string) ([]byte, error) {
 			return a.identity.sign(csr, who, a.options.now(), ip)
 		},

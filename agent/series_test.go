@@ -59,11 +59,11 @@ func (m maker) jobsOnCardsHaveSeries(t *testing.T) {
 		{"nomadlike_device_used", `device="` + mine + `"`, "1"},
 		{"nomadlike_device_temperature_celsius", `device="` + mine + `"`, ""},
 		{"nomadlike_job_state", `state="running"`, "1"},
-		{"nomadlike_job_attempts_total", `job="seen"`, "1"},
+		{"nomadlike_job_attempts_total", `job_name="seen"`, "1"},
 		{"nomadlike_rank_running", `rank="0"`, "1"},
 		{"nomadlike_rank_memory_bytes", `rank="0"`, ""},
 		{"nomadlike_rank_restarts_total", `rank="0"`, "0"},
-		{"nomadlike_rank_devices", `job="seen"`, "1"},
+		{"nomadlike_rank_devices", `job_name="seen"`, "1"},
 	} {
 		got := value(want.name, want.label)
 		if want.value != "" && got != want.value || got == "" {

@@ -41,7 +41,7 @@ if $quick; then
   exit 0
 fi
 packages=(iproute2 iptables procps strace rpm)
-$fast || packages+=(gcc libc6-dev docker.io docker-registry openssh-server slapd samba-ad-dc samba-ad-provision rsyslog rsyslog-gnutls python3-torch python3-sklearn openmpi-bin libopenmpi-dev mpich libmpich-dev python3-mpi4py)
+$fast || packages+=(prometheus gcc libc6-dev docker.io docker-registry openssh-server slapd samba-ad-dc samba-ad-provision rsyslog rsyslog-gnutls python3-torch python3-sklearn openmpi-bin libopenmpi-dev mpich libmpich-dev python3-mpi4py)
 run scripts/packages.sh "${packages[@]}"
 
 step "modules"

@@ -51,6 +51,10 @@ type Config struct {
 	Full   func() bool          // no room for log entries
 	Hears  func(id string) bool // a node is connected here
 
+	Raft      func() LogStats                    // nil: a fake, without series of Raft
+	Ends      func() (certificate, authority time.Time) // of this agent and of the CA
+	Latencies *Latencies                                // what the log and the scheduler tell; nil: nobody tells any
+
 	Self   func() api.AgentSelf
 	Health func() api.Health
 
@@ -61,8 +65,15 @@ type Config struct {
 // New makes the HTTP door of a server.
 func New(c Config) *front.Front {
 	asked := newSurvey(time.Now, c.Door.Log, usageOver(c.Pool))
+	if c.Latencies == nil {
+		c.Latencies = NewLatencies()
+	}
 	named := &seriesCollector{store: c.Store, survey: asked, leads: c.Leads, hears: c.Hears, now: time.Now}
 	site := endpointsOf(&c, asked, newMetrics(c.Store, c.Leads, c.Full, named))
+	site.metrics.registry.MustRegister(c.Latencies, queueCollector{c.Store, c.Now})
+	if c.Raft != nil {
+		site.metrics.registry.MustRegister(serverCollector{raft: c.Raft, members: c.Members.Members, self: c.Self, ends: c.Ends, leads: c.Leads})
+	}
 	site.metrics.registry.MustRegister(c.Collectors...)
 	c.Door.Callers, c.Door.Observer = &callers{replica: c.Replica, store: c.Store, now: c.Now}, site.metrics
 	c.Door.Signer = &doorSigner{login: site.login, leads: c.Leads, leader: c.Leader, agents: front.ToServers(c.Identity, c.Now)}

@@ -62,8 +62,8 @@ type family struct {
 const (
 	nodeLabels   = "node node_id pool"
 	deviceLabels = "node node_id pool device number model"
-	jobLabels    = "job_id job project user"
-	rankLabels   = "job_id job project user subjob rank"
+	jobLabels    = "job_id job_name project user"
+	rankLabels   = "job_id job_name project user subjob rank"
 )
 
 // Families of nodes, jobs and ranks. Their names are promises; the reference

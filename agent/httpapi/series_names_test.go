@@ -71,13 +71,16 @@ func ofServers() map[string]string {
 	found := map[string]string{"nomadlike_backup_time_seconds": "gauge", "nomadlike_backup_failures_total": "counter"}
 	leads := func() bool { return false }
 	m := newMetrics(state.New(), leads, leads, &seriesCollector{store: state.New()})
-	for kind, collector := range map[string]prometheus.Collector{"counter": m.requests, "histogram": m.took, "gauge": stateCollector{}} {
+	for _, one := range []struct {
+		kind      string
+		collector prometheus.Collector
+	}{{"counter", m.requests}, {"histogram", m.took}, {"gauge", stateCollector{}}, {"histogram", NewLatencies()}, {"gauge", queueCollector{}}, {"gauge", serverCollector{}}} {
 		descs := make(chan *prometheus.Desc, 100)
-		collector.Describe(descs)
+		one.collector.Describe(descs)
 		close(descs)
 		for desc := range descs {
 			words := describedBy.FindStringSubmatch(desc.String())
-			of := kind
+			of := one.kind
 			if strings.HasSuffix(words[1], "_total") {
 				of = "counter"
 			}

@@ -21,6 +21,7 @@ func House() []Room {
 		{"internal/...", 0},
 		{"ui", 0},
 		{"website", 0},
+		{"website/examples/monitoring", 0},
 		{"nomadlike/wire", 1},
 		{"nomadlike/predict", 1},
 		{"nomadlike/faults", 1},

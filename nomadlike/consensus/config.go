@@ -128,6 +128,9 @@ type Config struct {
 	// Full reports whether another server is known to have no room either, so that
 	// a leader without room does not hand over to it; nil knows nothing.
 	Full func(id string) bool
+	// Committed is told how long a proposal of this server took from the hand-over to
+	// raft until it was applied; it must not block. nil: nobody asks.
+	Committed func(took time.Duration)
 	// ExitFunc ends the process when state cannot be trusted; nil: os.Exit.
 	ExitFunc func(code int)
 

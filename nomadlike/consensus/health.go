@@ -28,6 +28,9 @@ type Stats struct {
 	CommitIndex   uint64        // newest entry known to be committed
 	AppliedIndex  uint64        // newest entry applied to the FSM
 	SnapshotIndex uint64        // last entry in the newest snapshot
+	SnapshotAt    time.Time     // when that was made; zero: there is none
+	Leaders       uint64        // leaders that this server has seen since it was opened
+	FreeBytes     uint64        // of the directory when it was last looked at, at most a second ago; 0 in memory
 	LastContact   time.Duration // since the leader was heard; 0 on the leader, negative when never
 	DiskFull      bool          // it has no room for entries: as leader it hands over, or Propose answers ErrDiskFull
 }
@@ -41,6 +44,8 @@ func (n *Node) Stats() Stats {
 		CommitIndex:  n.raft.CommitIndex(),
 		AppliedIndex: n.AppliedIndex(),
 		DiskFull:     n.diskFull.Load(),
+		Leaders:      n.machine.leaders(),
+		FreeBytes:    n.freeBytes.Load(),
 	}
 	s.LastTerm, _ = strconv.ParseUint(n.raft.Stats()["last_log_term"], 10, 64) // raft tells it in no other way
 	if n.config.Dir != "" {
@@ -49,8 +54,8 @@ func (n *Node) Stats() Stats {
 	if first, err := n.storage.log.FirstIndex(); err == nil {
 		s.FirstIndex = first
 	}
-	if snapshots, err := n.storage.snapshots.List(); err == nil && len(snapshots) > 0 {
-		s.SnapshotIndex = snapshots[0].Index
+	if newest, err := n.storage.snapshots.describe(); err == nil {
+		s.SnapshotIndex, s.SnapshotAt = newest.Index, newest.CreatedAt
 	}
 	switch n.raft.State() {
 	case raft.Follower:
@@ -144,6 +149,7 @@ func (n *Node) checkSpace() {
 		n.config.Log.Warn("free space is unknown", logkey.Path, n.config.Dir, logkey.Error, err)
 		return
 	}
+	n.freeBytes.Store(free)
 	n.makeReserve(free)
 	full := free < n.config.MinFreeBytes
 	if n.diskFull.Swap(full) == full {

@@ -22,6 +22,8 @@ type machine struct {
 		term    uint64 // of the entry applied last
 		waiters waitHeap
 		mark    leaderMark // the newest applied
+		opened  uint64     // term in which this server was opened
+		leaders uint64     // marks of later terms that were applied
 	}
 	onApplied func()      // after each batch; must not block
 	onRefused func(error) // a state that the FSM does not take, which raft would only log and ask for again
@@ -102,6 +104,9 @@ func (m *machine) publish(index, term uint64, mark leaderMark) {
 	m.mu.applied, m.mu.term = index, term
 	if mark.Index != 0 {
 		m.mu.mark = mark
+		if mark.Term > m.mu.opened {
+			m.mu.leaders++
+		}
 	}
 	for len(m.mu.waiters) > 0 && m.mu.waiters[0].index <= index {
 		close(heap.Pop(&m.mu.waiters).(*waiter).done)
@@ -158,6 +163,21 @@ func (m *machine) newestApplied() (index, term uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.mu.applied, m.mu.term
+}
+
+// countLeaders has leaders of later terms counted from now on: those before are of the
+// log that this server reads again when it starts.
+func (m *machine) countLeaders(opened uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.opened, m.mu.leaders = opened, 0
+}
+
+// leaders is how many leaders there were since this server was opened.
+func (m *machine) leaders() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.leaders
 }
 
 // newestMark is the newest applied mark of a leader.

@@ -37,7 +37,8 @@ type Node struct {
 	restoring chan struct{} // its one token
 	leading   leading
 	diskFull  atomic.Bool
-	lastLed   atomic.Int64 // when this server was last seen to lead, in nanoseconds since 1970
+	freeBytes atomic.Uint64 // of the directory when it was last looked at
+	lastLed   atomic.Int64  // when this server was last seen to lead, in nanoseconds since 1970
 
 	handingOver atomic.Bool
 	hints       hints
@@ -106,6 +107,7 @@ func (n *Node) start() error {
 		n.gate.cut()
 		return err
 	}
+	n.machine.countLeaders(n.Term())
 	serves := n.serves
 	n.gate.serves.Store(&serves)
 	abstains := n.abstains

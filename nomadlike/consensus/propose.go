@@ -69,9 +69,13 @@ type proposed struct {
 // append hands one entry to raft and waits for its fate. The caller holds an
 // operation.
 func (n *Node) append(entry raft.Log) proposed {
+	began := time.Now()
 	future := n.raft.ApplyLog(entry, 0)
 	err := future.Error()
 	if err == nil {
+		if n.config.Committed != nil {
+			n.config.Committed(time.Since(began))
+		}
 		n.leading.noteAccepted()
 		return proposed{result: Result{Index: future.Index(), Value: future.Response()}}
 	}

@@ -89,6 +89,20 @@ func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 	return []*raft.SnapshotMeta{body.meta.raftMeta(name)}, nil
 }
 
+// describe returns what the newest snapshot says of itself, the zero value without one.
+func (s *snapshotStore) describe() (Meta, error) {
+	name, err := s.newest()
+	if err != nil || name == "" {
+		return Meta{}, err
+	}
+	body, err := s.openBody(name, false)
+	if err != nil {
+		return Meta{}, err
+	}
+	defer body.Close()
+	return body.meta, nil
+}
+
 // Open implements raft.SnapshotStore. The whole file is verified before the
 // first byte is handed out.
 func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {

@@ -80,6 +80,16 @@ func (t Timings) withDefaults() Timings {
 	return t
 }
 
+// Observer is told how the scheduling of a leader goes. Its methods may be called from
+// any goroutine and must not block.
+type Observer interface {
+	// Passed is told how long one pass over the queue took, its log entries included.
+	Passed(took time.Duration)
+	// Placed is told that an attempt got its nodes at a time, how long it had waited, and
+	// the first answer to when it would start; nil: none was given.
+	Placed(job *structs.Job, at structs.UnixNano, waited time.Duration, first *structs.Forecast)
+}
+
 // Config says what a Server works with.
 type Config struct {
 	ID    string // of this server
@@ -123,6 +133,8 @@ type Config struct {
 	// IP is where the agent's own connection comes from, "" when somebody else
 	// passed it on: no other address may stand in the certificate.
 	SignCSR func(csrPEM []byte, identity auth.Identity, ip string) ([]byte, error)
+	// Observer is told how scheduling goes; nil: nobody asks.
+	Observer Observer
 	// CleanUp is called on the leader at each sweep, to remove servers that
 	// are gone for good; it may be nil and must heed its context.
 	CleanUp func(ctx context.Context)

@@ -85,8 +85,13 @@ func (q *queue) run(ctx context.Context) {
 		if !q.last.hasty {
 			q.last.explained = time.Now()
 		}
+		begin := time.Now()
 		if !q.serve(ctx, snapshot) {
 			q.last.due = pause(ctx, retryMax)
+			continue
+		}
+		if q.config.Observer != nil {
+			q.config.Observer.Passed(time.Since(begin))
 		}
 	}
 }
@@ -246,5 +251,30 @@ func (q *queue) propose(ctx context.Context, plan structs.Plan) bool {
 		q.config.Logger.Info("gangs of a plan were refused", logkey.Index, index, logkey.Count, len(result.Plan.Refused),
 			logkey.JobID, plan.Gangs[first].JobID, logkey.Reason, messages.Text(messages.English, why.ID, why.Params))
 	}
+	if q.config.Observer != nil && result.Plan != nil {
+		q.tellPlaced(&plan, result.Plan)
+	}
 	return true
+}
+
+// tellPlaced tells the observer of the gangs of a plan that waited and have got their
+// nodes: neither of nominations nor of attempts that change their size.
+func (q *queue) tellPlaced(plan *structs.Plan, result *structs.PlanResult) {
+	snapshot, now := q.config.Store.Snapshot(), q.config.now()
+	for i := range plan.Gangs {
+		gang := &plan.Gangs[i]
+		job, known := snapshot.Job(gang.JobID)
+		subjob := snapshot.Subjob(gang.JobID, gang.Subjob)
+		own := func(victim structs.AttemptKey) bool {
+			return victim.JobID == gang.JobID && victim.Subjob == gang.Subjob
+		}
+		if _, refused := result.Refused[i]; refused || gang.Nominate || !known || subjob == nil || slices.ContainsFunc(gang.Victims, own) {
+			continue
+		}
+		var first *structs.Forecast
+		if given := snapshot.Forecast(gang.JobID, gang.Subjob, gang.Attempt); len(given) > 0 {
+			first = &given[0]
+		}
+		q.config.Observer.Placed(job.Job, now, now.Sub(subjob.QueuedAt), first)
+	}
 }

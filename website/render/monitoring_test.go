@@ -3,6 +3,7 @@ package render
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ func series(t *testing.T) map[string][]string {
 }
 
 var (
-	metricOf  = regexp.MustCompile(`\b(?:nomadlike_\w+|up)\b`)
+	metricOf  = regexp.MustCompile(`\b(?:nomadlike_\w+|up|process_resident_memory_bytes|go_goroutines)\b`)
 	matchedBy = regexp.MustCompile(`(\w+)\s*(?:=~|!~|!=|=)\s*"`)
 	groupedBy = regexp.MustCompile(`\b(?:by|without)\s*\(([^)]*)\)`)
 	alertLine = regexp.MustCompile(`(?m)^ +(?:- )?(alert|expr|summary|guide): (.*)$`)
@@ -120,13 +121,24 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestDashboard: panels ask for metrics that there are, and do not overlap.
-func TestDashboard(t *testing.T) {
+// TestDashboards: panels ask for metrics that there are, and do not overlap.
+func TestDashboards(t *testing.T) {
 	known := series(t)
-	data, err := os.ReadFile("../examples/monitoring/dashboard.json")
-	if err != nil {
-		t.Fatal(err)
+	known["process_resident_memory_bytes"], known["go_goroutines"] = nil, nil
+	names, err := filepath.Glob("../examples/monitoring/dashboard-*.json")
+	if err != nil || len(names) != 4 {
+		t.Fatal(names, err)
 	}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(filepath.Base(name), func(t *testing.T) { checkDashboard(t, data, known) })
+	}
+}
+
+func checkDashboard(t *testing.T, data []byte, known map[string][]string) {
 	var dashboard struct {
 		UID, Title string
 		Panels     []struct {

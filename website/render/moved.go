@@ -58,15 +58,15 @@ func (m moved) of(language messages.Language, name string) string {
 	return string(data)
 }
 
-// copied are the directories whose files are served as they are.
-var copied = []string{"examples/monitoring"}
+// copied are the files that are served as they are.
+var copied = []string{"examples/monitoring/*.yml", "examples/monitoring/*.json"}
 
 // copyFiles puts the files that guides hand out to the others.
 func copyFiles(files map[string][]byte, source fs.FS) error {
-	for _, dir := range copied {
-		names, err := fs.Glob(source, dir+"/*")
+	for _, pattern := range copied {
+		names, err := fs.Glob(source, pattern)
 		if err != nil {
-			return fmt.Errorf("list %s: %w", dir, err)
+			return fmt.Errorf("list %s: %w", pattern, err)
 		}
 		for _, name := range names {
 			if files[path.Clean(name)], err = fs.ReadFile(source, name); err != nil {
