@@ -12,6 +12,7 @@ import (
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/consensus"
 	"nomadlike/nomadlike/wire"
 )
 
@@ -35,7 +36,7 @@ func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
 		Pool: a.pool, Identity: a.ident, Members: a.members, Servers: a.members, Archives: a.members, Authority: a.identity, Keys: a.teller, Vault: a.vault, Code: a.code, Images: a.vault.forRegistry, Tell: a.notifier.deliveries, Audit: a.copies,
 		PageDomain: a.config.TaskDomain, Addr: a.addr, SpoolDir: a.config.DataDir, LapseGrace: a.config.Server.LapseGrace, Stopping: a.life.stopping,
 		Leads: a.raft.IsLeader, Leader: a.raft.LeaderAddr, Full: a.raft.DiskFull, Hears: a.server.Hears,
-		Raft: a.logStats, Latencies: a.latencies,
+		Raft: logStats(a.raft), Latencies: a.latencies,
 		Ends: func() (time.Time, time.Time) { return a.ident.Load().ExpiresAt(), a.identity.ca().Certificate.NotAfter },
 		Self: a.self, Health: a.health, KeepSessions: out.keep, Providers: append(providersOf(&a.config.Server.SignIn, a.log), a.relying...),
 	}
@@ -91,12 +92,14 @@ func (a *Agent) health() api.Health {
 	return out
 }
 
-// logStats is how this server's log is, for metrics.
-func (a *Agent) logStats() httpapi.LogStats {
-	s := a.raft.Stats()
-	return httpapi.LogStats{
-		Term: s.Term, Leaders: s.Leaders, CommitIndex: s.CommitIndex, AppliedIndex: s.AppliedIndex,
-		SnapshotIndex: s.SnapshotIndex, SnapshotAt: s.SnapshotAt, LastContact: s.LastContact, LogBytes: s.LogBytes, FreeBytes: s.FreeBytes,
+// logStats is what tells how this server's log is, for metrics.
+func logStats(node *consensus.Node) func() httpapi.LogStats {
+	return func() httpapi.LogStats {
+		s := node.Stats()
+		return httpapi.LogStats{
+			Term: s.Term, Leaders: s.Leaders, CommitIndex: s.CommitIndex, AppliedIndex: s.AppliedIndex,
+			SnapshotIndex: s.SnapshotIndex, SnapshotAt: s.SnapshotAt, LastContact: s.LastContact, LogBytes: s.LogBytes, FreeBytes: s.FreeBytes,
+		}
 	}
 }
 

@@ -51,7 +51,7 @@ type Config struct {
 	Full   func() bool          // no room for log entries
 	Hears  func(id string) bool // a node is connected here
 
-	Raft      func() LogStats                    // nil: a fake, without series of Raft
+	Raft      func() LogStats                           // nil: a fake, without series of Raft
 	Ends      func() (certificate, authority time.Time) // of this agent and of the CA
 	Latencies *Latencies                                // what the log and the scheduler tell; nil: nobody tells any
 
