@@ -291,6 +291,10 @@ func TestFailover(t *testing.T) {
 		if got := c.agree(); len(got) != 2 || len(old.ledger.lines()) != 2 {
 			t.Errorf("cluster holds %v", got)
 		}
+		// Its own leadership of before is in the log that it reads again, and counts no more.
+		if here, there := old.node.Stats().Leaders, fresh.node.Stats().Leaders; here < 1 || here != there-1 {
+			t.Errorf("the server that came back has seen %d leaders, another %d", here, there)
+		}
 	})
 }
 
