@@ -112,7 +112,9 @@ func TestSeriesOfServers(t *testing.T) {
 	end := structs.At(time.Unix(5000, 0))
 	leads := true
 	collector := serverCollector{
-		raft: func() LogStats { return LogStats{Term: 7, Leaders: 2, LastContact: -1, AppliedIndex: 90, SnapshotIndex: 100} },
+		raft: func() LogStats {
+			return LogStats{Term: 7, Leaders: 2, LastContact: -1, AppliedIndex: 90, SnapshotIndex: 100}
+		},
 		members: func() []api.Member {
 			return []api.Member{
 				{ID: "a", Name: "one", Role: "server", Status: "alive", CertificateEndsAt: end},
@@ -123,7 +125,9 @@ func TestSeriesOfServers(t *testing.T) {
 				{ID: "f", Name: "gone", Role: "client", Status: "dead", CertificateEndsAt: end},
 			}
 		},
-		self:  func() api.AgentSelf { return api.AgentSelf{ID: "a", Name: "one", Version: "1.2.3", Protocol: 52, Roles: []string{"server"}} },
+		self: func() api.AgentSelf {
+			return api.AgentSelf{ID: "a", Name: "one", Version: "1.2.3", Protocol: 52, Roles: []string{"server"}}
+		},
 		ends:  func() (time.Time, time.Time) { return time.Unix(6000, 0), time.Unix(9000, 0) },
 		leads: func() bool { return leads },
 	}
