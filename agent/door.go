@@ -22,7 +22,7 @@ func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
 	hosts := append([]string{a.config.Name}, a.config.Hosts...)
 	if !a.config.Server.Enabled {
 		refused := newNodeRefusals(a.pool, a.node.serversToAsk, a.options.now, a.log)
-		door := front.NewRemote(a.log, a.options.now, hosts, a.node.serversToAsk, a.ident, httpapi.ReadHealth(a.health), refused)
+		door := front.NewRemote(a.log, a.options.now, hosts, a.node.serversToAsk, a.ident, httpapi.OwnHealth(a.health, probesOf(a)), refused)
 		sweepAudit(a.life, door)
 		a.life.follow(refused.run)
 		return door
@@ -38,7 +38,7 @@ func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
 		Leads: a.raft.IsLeader, Leader: a.raft.LeaderAddr, Full: a.raft.DiskFull, Hears: a.server.Hears,
 		Raft: logStats(a.raft), Latencies: a.latencies,
 		Ends: func() (time.Time, time.Time) { return a.ident.Load().ExpiresAt(), a.identity.ca().Certificate.NotAfter },
-		Self: a.self, Health: a.health, KeepSessions: out.keep, Providers: append(providersOf(&a.config.Server.SignIn, a.log), a.relying...),
+		Self: a.self, Health: a.health, Probes: probesOf(a), KeepSessions: out.keep, Providers: append(providersOf(&a.config.Server.SignIn, a.log), a.relying...),
 	}
 	if a.backups != nil {
 		c.Collectors = append(c.Collectors, a.backups)

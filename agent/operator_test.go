@@ -75,6 +75,26 @@ func TestOperatorsMayAskAnyAgent(t *testing.T) {
 			t.Errorf("members: %+v %v", members, err)
 		}
 	}
+	// A load balancer asks without a token which of them lead and which take requests.
+	leading := 0
+	for _, agent := range append(c.servers, c.clients...) {
+		probe := func(what string) string {
+			line := rawRequest(t, agent, "GET /v1/health/"+what+" HTTP/1.1\r\nHost: "+agent.Addr()+"\r\n\r\n")
+			return strings.TrimPrefix(line, "HTTP/1.1 ")[:3]
+		}
+		if probe("live") != "200" || probe("ready") != "200" {
+			t.Errorf("%s is not ready", agent.config.Name)
+		}
+		switch said := probe("leader"); {
+		case said == "200" && agent.raft != nil:
+			leading++
+		case said != "503":
+			t.Errorf("%s leads: %s", agent.config.Name, said)
+		}
+	}
+	if leading != 1 {
+		t.Errorf("%d agents say that they lead", leading)
+	}
 	// The same check at every agent: no token, no answer.
 	for _, agent := range append(c.servers, c.clients...) {
 		if _, err := c.at(t, agent, "").Members(t.Context()); structs.CodeOf(err) != structs.CodeUnauthorized {

@@ -57,6 +57,7 @@ type Config struct {
 
 	Self   func() api.AgentSelf
 	Health func() api.Health
+	Probes Probes
 
 	KeepSessions func(*front.Sessions)  // has sign-ins outlive this server
 	Collectors   []prometheus.Collector // of the agent
@@ -149,6 +150,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		metrics:     told,
 		self:        c.Self,
 		health:      c.Health,
+		probes:      c.Probes,
 	}
 	made.dataBytes = &dataBytes{dataHandlers: &made.data, calls: calls, bodies: newTurns(dataBodiesMax, api.DataUploadsMax)}
 	made.data.removed = made.dataBytes.drop

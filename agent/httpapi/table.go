@@ -47,6 +47,7 @@ type endpoints struct {
 	metrics     *metrics
 	self        func() api.AgentSelf
 	health      func() api.Health
+	probes      Probes
 }
 
 // table maps the endpoints to their handlers; the compiler compares the types of
@@ -220,6 +221,9 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.Read(t, api.AuditRead, e.audit.list)
 	front.Read(t, api.AuditVerify, e.audit.verify)
 	front.Read(t, api.AgentHealth, ReadHealth(e.health))
+	front.Read(t, api.HealthLive, readProbe(e.probes.Live))
+	front.Read(t, api.HealthReady, readProbe(e.probes.Ready))
+	front.Read(t, api.HealthLeader, readProbe(e.probes.Leader))
 	front.Read(t, api.AgentSelfRead, readSelf(e.self))
 	front.Write(t, api.AgentJoin, e.joins.letIn)
 	front.Write(t, api.AgentRenew, e.joins.renew)
@@ -245,6 +249,46 @@ func unlessStale(fresh, stale front.Handler) front.Handler {
 		}
 		return fresh(r)
 	}
+}
+
+// Probes say whether an agent is what a load balancer looks for.
+type Probes struct{ Live, Ready, Leader func() api.Probe }
+
+// readProbe answers one of them. Whoever asks may be anybody: the answer is a word.
+func readProbe(probe func() api.Probe) func(*front.Request) (*api.Probe, error) {
+	return func(r *front.Request) (*api.Probe, error) {
+		now := probe()
+		if !now.OK {
+			r.SetUnhealthy()
+		}
+		return &now, nil
+	}
+}
+
+// OwnHealth are the routes that an agent answers by itself when it passes everything
+// else to a server, by name.
+func OwnHealth(health func() api.Health, probes Probes) map[string]front.Handler {
+	own := map[string]front.Handler{
+		api.AgentHealth.Route().Name: func(r *front.Request) error {
+			now, err := ReadHealth(health)(r)
+			if err != nil {
+				return err
+			}
+			return r.Reply(now)
+		},
+	}
+	for route, probe := range map[string]func() api.Probe{
+		api.HealthLive.Route().Name: probes.Live, api.HealthReady.Route().Name: probes.Ready, api.HealthLeader.Route().Name: probes.Leader,
+	} {
+		own[route] = func(r *front.Request) error {
+			now, err := readProbe(probe)(r)
+			if err != nil {
+				return err
+			}
+			return r.Reply(now)
+		}
+	}
+	return own
 }
 
 // ReadHealth answers agent.health. Whoever asks may be anybody, so it tells

@@ -114,7 +114,7 @@ func (b *schemaBuilder) operation(route api.Route) node {
 	if route.Question {
 		operation["x-question"] = true
 	}
-	if route.Name == "agent.health" {
+	if route.Verb == api.VerbHealth {
 		operation["responses"].(node)["503"] = node{"description": "The agent cannot do its work.", "content": answer["content"]}
 	}
 	switch {

@@ -536,6 +536,25 @@ type Health struct {
 	Client  *Check `json:"client,omitempty"`
 }
 
+// Probe is the answer of health.live, health.ready and health.leader, for load balancers.
+// The answer no comes with status 503 and the same body.
+type Probe struct {
+	OK     bool   `json:"ok"`
+	Reason string `json:"reason,omitempty"` // one of the words of ProbeReason
+}
+
+// Reasons why a probe says no.
+const (
+	ProbeStopping    = "stopping"
+	ProbeNoLeader    = "no_leader"
+	ProbeDiskFull    = "disk_full"
+	ProbeRemoved     = "removed" // from the servers
+	ProbeNoServer    = "no_server"
+	ProbeRefused     = "refused" // by the servers
+	ProbeCertificate = "certificate_expired"
+	ProbeNotLeader   = "not_leader"
+)
+
 // Check is one part of Health.
 type Check struct {
 	OK      bool   `json:"ok"`

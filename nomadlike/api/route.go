@@ -474,6 +474,18 @@ var (
 		Name: "agent.health", Method: http.MethodGet, Pattern: "/v1/agent/health", Verb: VerbHealth, Kind: ObjectCluster, From: FromKind,
 		Summary: "Whether this agent can do its work",
 	})
+	HealthLive = endpoint[None, Probe](Route{
+		Name: "health.live", Method: http.MethodGet, Pattern: "/v1/health/live", Verb: VerbHealth, Kind: ObjectCluster, From: FromKind,
+		Summary: "Whether this agent answers at all: one that does not is to be started anew",
+	})
+	HealthReady = endpoint[None, Probe](Route{
+		Name: "health.ready", Method: http.MethodGet, Pattern: "/v1/health/ready", Verb: VerbHealth, Kind: ObjectCluster, From: FromKind,
+		Summary: "Whether requests should be sent to this agent",
+	})
+	HealthLeader = endpoint[None, Probe](Route{
+		Name: "health.leader", Method: http.MethodGet, Pattern: "/v1/health/leader", Verb: VerbHealth, Kind: ObjectCluster, From: FromKind,
+		Summary: "Whether this agent is the server that leads",
+	})
 	AgentSelfRead = endpoint[None, AgentSelf](Route{
 		Name: "agent.self", Method: http.MethodGet, Pattern: "/v1/agent/self", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind,
 		Summary: "This agent's configuration, secrets left out",
@@ -499,6 +511,9 @@ var (
 func agentRoutes() []Route {
 	return []Route{
 		AgentHealth.route,
+		HealthLive.route,
+		HealthReady.route,
+		HealthLeader.route,
 		AgentSelfRead.route,
 		AgentJoin.route,
 		AgentRenew.route,

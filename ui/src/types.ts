@@ -2512,6 +2512,11 @@ export interface PortRequest {
 export type Priority = 'normal' | 'urgent' | 'critical'
 export const priorities: Priority[] = ['normal', 'urgent', 'critical']
 
+export interface Probe {
+  ok: boolean
+  reason?: string
+}
+
 export interface Progress {
   cards?: string[]
   for?: string

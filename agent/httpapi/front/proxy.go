@@ -194,18 +194,17 @@ func (u *unread) Read(p []byte) (int, error) {
 // Close is left to whoever gave the body.
 func (u *unread) Close() error { return nil }
 
-// NewRemote is the HTTP door of a client-only agent: it answers for its own
-// health, and passes everything else to a server, which judges it. What it refuses
+// NewRemote is the HTTP door of a client-only agent: it answers the routes of own by
+// itself, those about its health, and passes everything else to a server, which judges it. What it refuses
 // itself, before anybody is asked, refused takes.
-func NewRemote(log *slog.Logger, now func() time.Time, hosts []string, servers func() []string, identity *rpc.Identity, health func(*Request) (*api.Health, error), refused Recorder) *Front {
+func NewRemote(log *slog.Logger, now func() time.Time, hosts []string, servers func() []string, identity *rpc.Identity, own map[string]Handler, refused Recorder) *Front {
 	f := &Front{log: log, now: now, hosts: newHostList(hosts), mux: http.NewServeMux(), bodyStall: bodyStall, audit: newAuditor(refused, now), remote: true}
 	passOn := NewProxy(log, identity, now, servers, f.Fail)
 	for _, route := range api.Routes() {
-		if route.Name == "agent.health" {
+		if handle := own[route.Name]; handle != nil {
 			f.mux.Handle(route.Method+" "+route.Pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				req := &Request{Request: r, Route: route, Writer: w}
-				answer, err := health(req)
-				if err = reply[api.Health](req, answer, err); err != nil {
+				if err := handle(req); err != nil {
 					f.Fail(w, r, err)
 				}
 			}))

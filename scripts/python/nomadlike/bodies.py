@@ -2930,6 +2930,14 @@ class PortRequest(TypedDict, total=False):
 
 Priority = Literal['normal', 'urgent', 'critical']
 
+
+class _Probe(TypedDict):
+    ok: bool  # yes or no
+
+
+class Probe(_Probe, total=False):
+    reason: str  # why no: `stopping`, `no_leader`, `disk_full`, `removed`, `no_server`, `refused`, `certificate_expired` or `not_leader`
+
 Progress = TypedDict(
     "Progress",
     {

@@ -381,6 +381,18 @@ class Calls:
         """
         return self._lines("GET", "/v1/events", query={"cursor": cursor, "index": index, "topic": topic, "job": job, "project": project})
 
+    def health_leader(self) -> bodies.Probe:
+        """Whether this agent is the server that leads."""
+        return cast("bodies.Probe", self._call("GET", "/v1/health/leader", safe=True))
+
+    def health_live(self) -> bodies.Probe:
+        """Whether this agent answers at all: one that does not is to be started anew."""
+        return cast("bodies.Probe", self._call("GET", "/v1/health/live", safe=True))
+
+    def health_ready(self) -> bodies.Probe:
+        """Whether requests should be sent to this agent."""
+        return cast("bodies.Probe", self._call("GET", "/v1/health/ready", safe=True))
+
     def images_delete(self, *, image: Optional[str] = None) -> bodies.Changed:
         """Take back what is declared of an image; nodes keep it.
 
