@@ -33,7 +33,7 @@ func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
 	c := httpapi.Config{
 		Door:    front.Config{Log: a.log, Now: time.Now, Hosts: hosts, Limits: limitsOf(a.config.Limits), Rest: a.options.ui(), Audit: a.journal},
 		Replica: replica, Store: a.store, Now: a.options.now, Rand: rand.Reader,
-		Pool: a.pool, Identity: a.ident, Members: a.members, Servers: a.members, Archives: a.members, Authority: a.identity, Keys: a.teller, Vault: a.vault, Code: a.code, Images: a.vault.forRegistry, Tell: a.notifier.deliveries, Audit: a.copies,
+		Pool: a.pool, Identity: a.ident, Members: a.members, Servers: a.members, Archives: a.members, Authority: a.identity, Keys: a.teller, Vault: a.vault, Code: a.code, Images: a.vault.forRegistry, Tell: a.notifier.deliveries, Audit: a.copies, History: a.history,
 		PageDomain: a.config.TaskDomain, Addr: a.addr, SpoolDir: a.config.DataDir, LapseGrace: a.config.Server.LapseGrace, Stopping: a.life.stopping,
 		Leads: a.raft.IsLeader, Leader: a.raft.LeaderAddr, Full: a.raft.DiskFull, Hears: a.server.Hears,
 		Raft: logStats(a.raft), Latencies: a.latencies,

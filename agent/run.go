@@ -28,6 +28,7 @@ import (
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/consensus"
 	"nomadlike/nomadlike/gossip"
+	"nomadlike/nomadlike/history/store"
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/server"
 	"nomadlike/nomadlike/state"
@@ -145,6 +146,7 @@ type Agent struct {
 	latencies *httpapi.Latencies
 	journal   *journal.Journal // of who did what
 	copies    *auditCopies
+	history   *store.Store       // of ended attempts
 	relying   []httpapi.Provider // providers of OpenID Connect
 	vault     *vault             // of secrets
 	code      *codeKeeper        // that travels with jobs
@@ -403,6 +405,9 @@ func (a *Agent) openServer(context.Context) error {
 	a.copies = &auditCopies{journal: a.journal, pool: a.pool, servers: a.servers, life: a.life, log: a.log}
 	a.store = state.New()
 	a.servers.store = a.store
+	if a.history, err = openHistory(&a.config, a.life, a.log); err != nil {
+		return err
+	}
 	timings := consensus.DefaultTimings()
 	if a.config.Scale > 0 {
 		timings = timings.Scale(a.config.Scale)
@@ -411,7 +416,7 @@ func (a *Agent) openServer(context.Context) error {
 	a.raft, err = consensus.Open(consensus.Config{
 		ClusterID: a.identity.credentials.Self.Cluster, ID: a.ID(), Dir: filepath.Join(a.config.DataDir, serverDir),
 		Stream: a.mux.RaftLayer(a.dialer(), a.servers.raftIDAt), Advertise: a.addr,
-		FSM: server.NewMachine(a.store), Log: a.log, Timings: timings,
+		FSM: server.NewKeepingMachine(a.store, a.history), Log: a.log, Timings: timings,
 		FreeBytes: a.options.freeBytes, Full: func(id string) bool { return a.conditions.of(id).Full }, Committed: a.latencies.Committed,
 	})
 	if err != nil {
@@ -460,6 +465,10 @@ func (a *Agent) openServer(context.Context) error {
 	a.keyring.registerGossip()
 	a.keyring.registerCA()
 	a.copies.register(a.rpc)
+	filler := &historyFiller{
+		history: a.history, pool: a.pool, servers: a.servers, protocol: a.members.Protocol, log: a.log,
+	}
+	filler.register(a.rpc)
 	takeNodeRefusals(a.rpc, a.journal, a.life)
 	if a.vault, err = openVault(a); err != nil {
 		return err
@@ -474,6 +483,7 @@ func (a *Agent) openServer(context.Context) error {
 	openKeeper(a)
 	openDataSweeper(a)
 	a.copies.follow()
+	a.life.follow(filler.run)
 	a.keyring.follow()
 	if a.identity.founder && len(a.raft.Peers()) == 0 {
 		return a.members.begin(a.life, a.addr)

@@ -108,6 +108,7 @@ func verbs() []verb {
 	all = append(all, notifyVerbs()...)
 	all = append(all, tokenVerbs()...)
 	all = append(all, auditVerbs()...)
+	all = append(all, reportVerbs()...)
 	all = append(all, shareVerbs()...)
 	all = append(all, simVerbs()...)
 	all = append(all, agentVerbs()...)

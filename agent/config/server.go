@@ -20,6 +20,7 @@ type ServerBlock struct {
 	JobsSizeMax     *string
 	Backup          *BackupBlock
 	Audit           *AuditBlock
+	History         *HistoryBlock
 	Notify          *NotifyBlock
 	SignIn          *SignInBlock
 }
@@ -34,6 +35,7 @@ type Server struct {
 	JobBytesMax     int64         // of the specifications of all jobs that have not ended; 0: any
 	Backup          Backup
 	Audit           Audit
+	History         History
 	Notify          Notify
 	SignIn          SignIn
 	ForgetNodes     time.Duration // how long a node is down before it is forgotten; 0: never
@@ -58,6 +60,7 @@ func walkServer(v visitor, b *ServerBlock, c *Config) {
 	there := b.Backup != nil
 	one(v, "backup", &b.Backup, func(v visitor, b *BackupBlock) { walkBackup(v, b, &s.Backup, there) })
 	one(v, "audit", &b.Audit, func(v visitor, b *AuditBlock) { walkAudit(v, b, &s.Audit) })
+	one(v, "history", &b.History, func(v visitor, b *HistoryBlock) { walkHistory(v, b, &s.History) })
 	one(v, "notify", &b.Notify, func(v visitor, b *NotifyBlock) { walkNotify(v, b, &s.Notify) })
 	one(v, "sign_in", &b.SignIn, func(v visitor, b *SignInBlock) { walkSignIn(v, b, &s.SignIn) })
 	v.setting("bootstrap_expect", number(&b.BootstrapExpect, &s.BootstrapExpect, 1).from(1, bootstrapExpectMax).refused("agent.config.expect").

@@ -33,9 +33,13 @@ type FakeReplica struct {
 // NewFakeReplica makes a replica of a founded cluster, at a time, whose ids come from
 // random. Close ends it.
 func NewFakeReplica(now time.Time, random io.Reader) (*FakeReplica, error) {
+	return newFakeReplica(server.NewMachine(state.New()), now, random)
+}
+
+func newFakeReplica(machine server.Machine, now time.Time, random io.Reader) (*FakeReplica, error) {
 	f := new(FakeReplica)
 	f.mu.now = now
-	opened, err := server.OpenFake(state.New(), f.Now, random)
+	opened, err := server.OpenFake(machine, f.Now, random)
 	if err != nil {
 		return nil, err
 	}

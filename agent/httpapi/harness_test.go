@@ -13,6 +13,9 @@ import (
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/history/store"
+	"nomadlike/nomadlike/server"
+	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -41,7 +44,12 @@ type keyless struct{ Keys }
 
 func newHarness(t *testing.T, providers ...Provider) *harness {
 	t.Helper()
-	replica, err := NewFakeReplica(time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC), rand.Reader)
+	began := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	past, err := store.Open(store.Config{Dir: t.TempDir(), Keep: 100_000 * time.Hour, SizeMax: 1 << 30, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica, err := newFakeReplica(server.NewKeepingMachine(state.New(), past), began, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +62,7 @@ func newHarness(t *testing.T, providers ...Provider) *harness {
 		},
 		Replica: replica, Store: replica.Store(), Now: replica.Now, Rand: rand.Reader,
 		PasswordCost: auth.Cost{Time: 1, Memory: 64, Threads: 1}, Providers: providers,
-		Members: h.members, Servers: h.members, Authority: signer{}, Keys: keyless{}, Vault: &fakeVault{h: h}, Tell: &fakeTell{},
+		Members: h.members, Servers: h.members, Authority: signer{}, Keys: keyless{}, Vault: &fakeVault{h: h}, History: past, Tell: &fakeTell{},
 		Leads: func() bool { return true }, Leader: func() string { return "" }, Full: func() bool { return false }, Hears: func(string) bool { return false },
 		Self:         func() api.AgentSelf { return api.AgentSelf{ID: h.members.ID} },
 		Health:       func() api.Health { return api.Health{Healthy: true} },

@@ -39,6 +39,7 @@ type Config struct {
 	Images    OpenImageSecret
 	Tell      Tell
 	Audit     AuditRecord
+	History   History
 
 	PageDomain string          // below which tasks' pages are; "": they are not shown
 	Addr       string          // host:port of this agent
@@ -147,6 +148,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		snapshots:   snapshotHandlers{core: all, archives: c.Archives, applied: c.Servers.AppliedIndex, spoolDir: c.SpoolDir},
 		keys:        keyHandlers{core: all, keys: c.Keys, members: c.Members, rotating: make(chan struct{}, 1)},
 		audit:       auditHandlers{core: all, record: c.Audit, members: c.Members},
+		reports:     reportHandlers{core: all, history: c.History},
 		metrics:     told,
 		self:        c.Self,
 		health:      c.Health,

@@ -44,6 +44,7 @@ type endpoints struct {
 	snapshots   snapshotHandlers
 	keys        keyHandlers
 	audit       auditHandlers
+	reports     reportHandlers
 	metrics     *metrics
 	self        func() api.AgentSelf
 	health      func() api.Health
@@ -220,6 +221,8 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.Read(t, api.OperatorSnapshotInspect, e.snapshots.inspect)
 	front.Read(t, api.AuditRead, e.audit.list)
 	front.Read(t, api.AuditVerify, e.audit.verify)
+	front.Read(t, api.ReportsUsage, e.reports.usage)
+	front.Read(t, api.ReportsWaits, e.reports.waits)
 	front.Read(t, api.AgentHealth, ReadHealth(e.health))
 	front.Read(t, api.HealthLive, readProbe(e.probes.Live))
 	front.Read(t, api.HealthReady, readProbe(e.probes.Ready))

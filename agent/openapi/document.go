@@ -10,6 +10,7 @@ import (
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/audit"
+	"nomadlike/nomadlike/history"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -220,10 +221,13 @@ func (b *schemaBuilder) choice(t reflect.Type) string {
 }
 
 // ownName is a type's name where no package stands before it: those of the audit
-// record are too common for that.
+// record and of reports are too common for that.
 func ownName(t reflect.Type) string {
 	if t.PkgPath() == reflect.TypeFor[audit.Record]().PkgPath() {
 		return "Audit" + t.Name()
+	}
+	if t.PkgPath() == reflect.TypeFor[history.Use]().PkgPath() {
+		return "Report" + t.Name()
 	}
 	return t.Name()
 }

@@ -5,6 +5,7 @@ import (
 
 	"nomadlike/nomadlike/audit"
 	"nomadlike/nomadlike/faults"
+	"nomadlike/nomadlike/history"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/structs/outlook"
 )
@@ -24,6 +25,8 @@ func words() map[reflect.Type][]any {
 	list(listed, structs.DeviceClear, structs.DeviceReset, structs.DeviceQuarantine)
 	list(listed, structs.ImagePull, structs.ImagePush, structs.ImageTag, structs.ImageRemove, structs.ImageSave)
 	list(listed, audit.Allowed, audit.Refused, audit.Failed)
+	list(listed, history.Bys()...)
+	list(listed, history.Pers()...)
 	list(listed, structs.DesiredRun, structs.DesiredStop)
 	list(listed, structs.AllocPending, structs.AllocPreparing, structs.AllocPrepared, structs.AllocRunning,
 		structs.AllocComplete, structs.AllocFailed, structs.AllocKilled, structs.AllocLost)

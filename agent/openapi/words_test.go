@@ -14,7 +14,7 @@ import (
 // TestWordsAreWhole compares the listed words with the constants of their types.
 func TestWordsAreWhole(t *testing.T) {
 	declared := make(map[string][]any)
-	for _, dir := range []string{"structs", "structs/outlook", "faults", "audit"} {
+	for _, dir := range []string{"structs", "structs/outlook", "faults", "audit", "history"} {
 		paths, err := filepath.Glob(filepath.Join("..", "..", "nomadlike", dir, "*.go"))
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("sources of %s: %d files, %v", dir, len(paths), err)

@@ -35,6 +35,7 @@ func House() []Room {
 		{"nomadlike/parcel", 2}, // what travels between clusters: laptops write it, and anything may read it
 		{"nomadlike/taskport", 2},
 		{"nomadlike/state", 2},
+		{"nomadlike/history/...", 2},
 		{"nomadlike/scheduler", 2},
 		{"nomadlike/auth", 2},
 		{"nomadlike/auth/oidc", 3},
@@ -77,7 +78,7 @@ type Ban struct {
 func Bans() []Ban {
 	pure := []string{
 		"nomadlike/structs", "nomadlike/structs/capacity", "nomadlike/scheduler", "nomadlike/launch", "nomadlike/predict", "nomadlike/load", "nomadlike/placement", "nomadlike/placement/feasible",
-		"jobspec/importer", "nomadlike/forecast", "nomadlike/faults", "nomadlike/state", "nomadlike/auth", "nomadlike/audit", "nomadlike/notify",
+		"jobspec/importer", "nomadlike/forecast", "nomadlike/faults", "nomadlike/state", "nomadlike/auth", "nomadlike/audit", "nomadlike/history", "nomadlike/notify",
 	}
 	return []Ban{
 		{

@@ -161,6 +161,7 @@ func Routes() []Route {
 	routes = append(routes, tokenRoutes()...)
 	routes = append(routes, clusterRoutes()...)
 	routes = append(routes, auditRoutes()...)
+	routes = append(routes, reportRoutes()...)
 	return append(routes, agentRoutes()...)
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"nomadlike/nomadlike/consensus"
+	columns "nomadlike/nomadlike/history"
+	history "nomadlike/nomadlike/history/store"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
@@ -24,6 +26,7 @@ type cluster struct {
 	network   *consensus.Network
 	peers     *FakePeers
 	servers   []*Server
+	histories []*history.Store // of the real log
 }
 
 // newCluster makes servers over an oracle log; the first one leads.
@@ -75,7 +78,16 @@ func newRaftCluster(t testing.TB, size int, threshold uint64) *cluster {
 func (c *cluster) add(id string, open func(string, Machine) Log) {
 	c.t.Helper()
 	store := state.New()
-	log := open(id, NewMachine(store))
+	machine := NewMachine(store)
+	if c.network != nil {
+		past, err := history.Open(history.Config{Dir: c.t.TempDir(), Keep: 100_000 * time.Hour, SizeMax: 1 << 30, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.histories = append(c.histories, past)
+		machine = NewKeepingMachine(store, past)
+	}
+	log := open(id, machine)
 	server, err := Open(Config{
 		ID: id, Store: store, Log: log, Peers: c.peers.For(id), Now: time.Now, Rand: rand.Reader,
 		Logger:      slog.New(slog.DiscardHandler),
@@ -400,3 +412,40 @@ func nodeIs(name string, want structs.NodeStatus) func(*state.Snapshot) bool {
 
 // pass lets time go by; in a bubble that costs none.
 func pass(span time.Duration) { <-time.After(span) }
+
+// rows are those of a server's history, after it has fetched what it lacks from the others.
+func (c *cluster) rows(at int) (rows []structs.HistoryRow, fetched int) {
+	c.t.Helper()
+	for _, gap := range c.histories[at].Gaps() {
+		for _, other := range c.histories {
+			part, err := other.Part(c.t.Context(), gap.After, gap.Until)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			if part.Until <= part.After {
+				continue
+			}
+			if err := c.histories[at].Fill(part.After, part.Until, part.Rows); err != nil {
+				c.t.Fatal(err)
+			}
+			fetched += len(part.Rows)
+			break
+		}
+	}
+	err := c.histories[at].View().Each(c.t.Context(), 0, 0, func(part columns.Columns) error {
+		if loose, is := part.(columns.Loose); is {
+			rows = append(rows, loose...)
+			return nil
+		}
+		all, err := part.(*columns.Segment).All()
+		rows = append(rows, all...)
+		return err
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if gaps := c.histories[at].Gaps(); len(gaps) > 0 {
+		c.t.Errorf("server %d lacks rows of %v", at, gaps)
+	}
+	return rows, fetched
+}

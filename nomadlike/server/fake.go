@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"nomadlike/nomadlike/consensus"
-	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
 
 // OpenFake makes a server that leads and has no duties, for tests of what asks one.
-// Its log is in memory and applies to store at once; nothing is scheduled, swept or
+// Its log is in memory and applies to machine at once; nothing is scheduled, swept or
 // foreseen but on request, so the state changes by nothing but what is submitted.
 // Peers and nodes have no address. Ids come from random. Close ends looks into the
 // future.
-func OpenFake(store *state.Store, now func() time.Time, random io.Reader) (*Server, error) {
+func OpenFake(machine Machine, now func() time.Time, random io.Reader) (*Server, error) {
 	const id = "fake"
-	log, err := consensus.NewSequencer().Add(id, NewMachine(store))
+	store := machine.store
+	log, err := consensus.NewSequencer().Add(id, machine)
 	if err != nil {
 		return nil, err
 	}

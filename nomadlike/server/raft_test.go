@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -103,7 +105,49 @@ func TestLeaderIsCutOff(t *testing.T) {
 				t.Error(err)
 			}
 		}
+		checkHistories(t, c, old, names)
 	})
+}
+
+// checkHistories compares what the servers have of the past when every job has ended: each
+// has the same rows, and one of each attempt; the one that was away fetched what it lacked.
+func checkHistories(t *testing.T, c *cluster, away int, jobs map[string]bool) {
+	for _, past := range c.histories {
+		if err := past.Sync(); err != nil {
+			t.Error(err)
+		}
+	}
+	var first []structs.HistoryRow
+	for at := range c.histories {
+		rows, fetched := c.rows(at)
+		if at == away && fetched == 0 {
+			t.Error("the server that was away came back without a snapshot: nothing was tested")
+		}
+		if at == 0 {
+			first = rows
+		} else if !slices.EqualFunc(rows, first, func(x, y structs.HistoryRow) bool { return reflect.DeepEqual(x, y) }) {
+			t.Errorf("server %d has %d rows, server 0 has %d, or they differ", at, len(rows), len(first))
+		}
+	}
+	attempts, holdings := make(map[string]int), make(map[string]int)
+	for _, row := range first {
+		switch key := fmt.Sprint(row.JobName, row.Subjob, row.Attempt); row.Kind {
+		case structs.HistoryAttempt:
+			if attempts[key]++; row.Last {
+				delete(jobs, row.JobName)
+			}
+		case structs.HistoryHolding:
+			holdings[key]++
+		}
+	}
+	if len(jobs) > 0 {
+		t.Errorf("%d jobs have no last row", len(jobs))
+	}
+	for key, n := range attempts {
+		if n != 1 || holdings[key] != 1 {
+			t.Errorf("attempt %s has %d rows, and %d of what it held", key, n, holdings[key])
+		}
+	}
 }
 
 // TestMinorityServesNobody leaves one server alone: it neither reads nor

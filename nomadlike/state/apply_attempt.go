@@ -291,6 +291,7 @@ func (tx *txn) finish(job *structs.Job, row *attemptRow) {
 		return
 	}
 	tx.recordRun(job, before, &attempt)
+	tx.recordAttempt(job, before, &attempt)
 	after := *before
 	if before.StopIntended == structs.JobQueued {
 		tx.requeue(job, before, &after, &attempt)

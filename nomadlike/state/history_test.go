@@ -29,6 +29,8 @@ func TestHistories(t *testing.T) {
 		var log []Entry
 		stored := &bytes.Buffer{}
 		used, board := &chargeTwin{}, &boardTwin{}
+		rows := &rowTwin{}
+		store.Keep(rows)
 		cut := rapid.IntRange(0, 60).Draw(t, "cut")
 		for i := range 60 {
 			if i == cut {
@@ -64,6 +66,9 @@ func TestHistories(t *testing.T) {
 			}
 		}
 		if found := used.compare(store.Snapshot()); found != "" {
+			t.Fatal(found)
+		}
+		if found := rows.compare(used, store.Snapshot()); found != "" {
 			t.Fatal(found)
 		}
 		if board.fulls > 1 {

@@ -240,6 +240,9 @@ func (s *Store) Restore(r io.Reader) error {
 	s.shares = nil
 	s.live.count(s.Snapshot())
 	s.nodes.Store(int64(s.Snapshot().NodeCount()))
+	if s.history != nil {
+		s.history.Restored(s.Snapshot().Index())
+	}
 	return nil
 }
 

@@ -20,6 +20,7 @@ type Store struct {
 	shares  map[string]int // of Apply: events in the ring by the node that told them; nil: to be counted anew
 	live    liveCounts
 	nodes   atomic.Int64 // of the newest state
+	history History      // nil: nobody keeps it
 }
 
 // NodeCount is the number of nodes that the newest state knows, for callers that ask
@@ -92,6 +93,9 @@ func (s *Store) ApplyBatch(entries []Entry) []structs.ApplyResult {
 	s.shares = tx.shares
 	s.live.add(tx.live, false)
 	s.nodes.Store(int64(tx.meta.Nodes))
+	if s.history != nil {
+		s.history.Add(tx.meta.Index, tx.rows)
+	}
 	return results
 }
 

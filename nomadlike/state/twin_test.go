@@ -162,3 +162,47 @@ func yieldProblem(after *Snapshot, attempt *structs.Attempt) string {
 	}
 	return ""
 }
+
+// rowTwin is a history in memory.
+type rowTwin struct {
+	rows    []structs.HistoryRow
+	through uint64
+}
+
+func (r *rowTwin) Add(index uint64, rows []structs.HistoryRow) {
+	r.rows, r.through = append(r.rows, rows...), index
+}
+
+func (r *rowTwin) Restored(uint64) {}
+
+// compare reports how what the rows charge differs from what was used, and which attempts
+// that have ended have not one row; "" for nothing.
+func (r *rowTwin) compare(used *chargeTwin, s *Snapshot) string {
+	device, milliCPU := make(map[string]int64), make(map[string]int64)
+	ended := make(map[string]int)
+	for i, row := range r.rows {
+		if i > 0 && !r.rows[i-1].Less(&row) {
+			return fmt.Sprintf("row %d of entry %d comes after row %d of entry %d", row.Ordinal, row.Index, r.rows[i-1].Ordinal, r.rows[i-1].Index)
+		}
+		if row.Kind == structs.HistoryAttempt {
+			ended[fmt.Sprint(row.JobID, row.Subjob, row.Attempt)]++
+			continue
+		}
+		span := int64(row.End)/1e6 - int64(row.Start)/1e6
+		device[row.Project] += row.CardCount() * span
+		milliCPU[row.Project] += row.MilliCPU * span
+	}
+	for attempt := range s.attempts(indexID, nil) {
+		key := fmt.Sprint(attempt.JobID, attempt.Subjob, attempt.Number)
+		if n := ended[key]; attempt.State == structs.AttemptEnded && n != 1 || attempt.State != structs.AttemptEnded && n != 0 {
+			return fmt.Sprintf("%s attempt %s has %d rows", attempt.State, key, n)
+		}
+	}
+	for _, sums := range []map[string]int64{device, milliCPU} {
+		maps.DeleteFunc(sums, func(_ string, n int64) bool { return n == 0 })
+	}
+	if maps.Equal(device, used.device) && maps.Equal(milliCPU, used.milliCPU) {
+		return ""
+	}
+	return fmt.Sprintf("rows charge %v devices and %v cores, used were %v and %v", device, milliCPU, used.device, used.milliCPU)
+}

@@ -34,6 +34,9 @@ type txn struct {
 	pending bool                             // this batch stored subjobs that wait for other jobs
 	reviews []nominationReview               // nominations to look at when the command is done
 	blocked map[string]int                   // nomination -> rank that lacked room when it was last looked at
+
+	historic bool // somebody keeps the history
+	rows     []structs.HistoryRow
 }
 
 func (s *Store) begin() *txn {
@@ -47,6 +50,7 @@ func (s *Store) begin() *txn {
 		named:    make(map[string]string),
 		blocked:  s.blocked,
 		counted:  &s.live,
+		historic: s.history != nil,
 	}
 }
 

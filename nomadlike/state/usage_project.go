@@ -85,6 +85,7 @@ func (tx *txn) countInQuota(before, after *structs.Allocation) {
 		}
 	}
 	book(usage, after, tx.now)
+	tx.recordHolding(after)
 }
 
 // countUrgent moves the number of a project's live urgent jobs.

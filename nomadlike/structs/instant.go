@@ -65,7 +65,7 @@ func ParseInstant(text string) (Instant, error) {
 		return Instant{}, ErrInstantForm
 	}
 	i.Zone = text[cut+1:]
-	if _, err := zoneOf(i.Zone); err != nil {
+	if _, err := ZoneOf(i.Zone); err != nil {
 		return Instant{}, err
 	}
 	return i.bounded()
@@ -104,13 +104,13 @@ func Zoned(text, zone string) string {
 
 // ValidZone reports whether a zone is known, by its name or as an offset.
 func ValidZone(name string) bool {
-	_, err := zoneOf(name)
+	_, err := ZoneOf(name)
 	return err == nil
 }
 
-// zoneOf finds a zone by its name or as an offset. It knows no files of the machine
+// ZoneOf finds a zone by its name or as an offset. It knows no files of the machine
 // but those of zones: a name with dots or a root is none.
-func zoneOf(name string) (*time.Location, error) {
+func ZoneOf(name string) (*time.Location, error) {
 	if offset, err := time.Parse("-07:00", name); err == nil {
 		_, seconds := offset.Zone()
 		return time.FixedZone(name, seconds), nil
@@ -135,7 +135,7 @@ func (i Instant) Resolve(now time.Time, local *time.Location) UnixNano {
 		return At(i.At)
 	}
 	zone := local
-	if named, err := zoneOf(i.Zone); err == nil {
+	if named, err := ZoneOf(i.Zone); err == nil {
 		zone = named
 	}
 	hour, minute, second := i.At.Clock()

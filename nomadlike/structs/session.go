@@ -28,6 +28,7 @@ package structs
 //	Node.Image       server -> client: ImageOrder / ImageWork
 //	Server.Audit     server -> server: AuditAsk / AuditTail
 //	Server.AuditCheck server -> server: AuditCheckAsk / AuditChecked
+//	Server.History   server -> server: HistoryAsk / HistoryPart
 //	Server.Refusals  client -> any server: NodeRefusals / NodeRefusalsKept
 //	Server.Secrets   client -> any server: SecretsRequest / SecretsReply
 //	Server.OfferServerKey server -> server: ServerKeyOffer / ServerKeyKept
@@ -60,6 +61,7 @@ const (
 	MethodAllocCommit     = "Alloc.Commit"
 	MethodServerAudit     = "Server.Audit"      // audit records that the other one lacks
 	MethodServerAuditLook = "Server.AuditCheck" // are the records on its disk whole
+	MethodServerHistory   = "Server.History"    // rows of the history that the other one lacks
 	MethodServerRefusals  = "Server.Refusals"   // what a node refused at its own door
 	MethodServerSecrets   = "Server.Secrets"
 	MethodServerOfferSeal = "Server.OfferServerKey" // a key that data keys are sealed with

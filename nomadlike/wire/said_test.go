@@ -45,6 +45,7 @@ var said = map[string][]reflect.Type{
 	structs.MethodStagingPeers:    both[structs.StagingPeersAsk, structs.StagingPeers](),
 	structs.MethodStagingMay:      both[structs.StagingMayAsk, structs.StagingMay](),
 	structs.MethodAllocCommit:     both[structs.CommitOrder, structs.Committed](),
+	structs.MethodServerHistory:   both[structs.HistoryAsk, structs.HistoryPart](),
 	structs.MethodServerAudit:     both[structs.AuditAsk, structs.AuditTail](),
 	structs.MethodServerAuditLook: both[structs.AuditCheckAsk, structs.AuditChecked](),
 	structs.MethodServerRefusals:  both[structs.NodeRefusals, structs.NodeRefusalsKept](),

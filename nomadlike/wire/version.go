@@ -62,7 +62,8 @@ package wire
 //	51  2026-11-27  subjobs of a batch make a version each of what they write: OutputKeep.Apart, DataOrigin.Apart
 //	52  2026-11-28  jobs that wait for others and for times, and numbers of jobs: Job.After, Job.Begin, Job.Deadline, Job.MaxQueueTime, Job.Number,
 //	                JobSubmit.Numbered, JobLimits.Queued, Subjob.Pending
-const ProtocolVersion = 52
+//	54  2026-11-28  servers give each other rows of the history: Server.History
+const ProtocolVersion = 54
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -104,6 +105,7 @@ const (
 	ProtocolSSH          = 49 // ExecStart.SSH
 	ProtocolStaging      = 46 // Node.Staged
 	ProtocolTemplates    = 50 // CommandTemplatePut, CommandTemplateDelete, RestTemplate
+	ProtocolHistory      = 54 // Server.History
 	ProtocolAfter        = 52 // Job.After, Job.Begin, Job.Deadline, Job.MaxQueueTime, JobSubmit.Numbered, JobLimits.Queued
 	ProtocolImages       = 42 // CommandImagePut, CommandImageTold, Node.Images, Node.Image
 )

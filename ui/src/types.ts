@@ -1212,6 +1212,11 @@ export interface Help {
 export type HelpKind = 'nodes' | 'elastic' | 'spec' | 'pool' | 'time_limit' | 'priority' | 'preemptible' | 'spread' | 'devices' | 'driver_version' | 'any_node' | 'no_rdma' | 'resources' | 'two'
 export const helpKinds: HelpKind[] = ['nodes', 'elastic', 'spec', 'pool', 'time_limit', 'priority', 'preemptible', 'spread', 'devices', 'driver_version', 'any_node', 'no_rdma', 'resources', 'two']
 
+export interface HistoryGap {
+  after: number
+  until: number
+}
+
 export interface Hold {
   for: string
   freed?: boolean
@@ -2754,6 +2759,41 @@ export interface Renewed {
   past_ca?: StructsPastCA[]
 }
 
+export type ReportBy = 'user' | 'project' | 'pool' | 'cards' | 'tag' | 'size'
+export const reportBies: ReportBy[] = ['user', 'project', 'pool', 'cards', 'tag', 'size']
+
+export type ReportPer = '' | 'day' | 'week' | 'month'
+export const reportPers: ReportPer[] = ['', 'day', 'week', 'month']
+
+export interface ReportUse {
+  card_ms: number
+  core_ms: number
+  failed_ms: number
+  good_ms: number
+  key: string
+  lost_ms: number
+  period?: string
+  ranks: number
+  running_ms: number
+  stopped_ms: number
+  yielded_ms: number
+}
+
+export interface ReportWait {
+  attempts: number
+  forecast: number
+  held_p50: number
+  held_p90: number
+  key: string
+  max_ms: number
+  mean_ms: number
+  p50_ms: number
+  p90_ms: number
+  p95_ms: number
+  period?: string
+  within_minute: number
+}
+
 export interface Resources {
   cpu: number
   devices?: DeviceRequest[]
@@ -3307,6 +3347,19 @@ export interface Usage {
   ports?: Record<string, string>
 }
 
+export interface UsageReport {
+  by: ReportBy
+  from: string | null
+  gaps: HistoryGap[] | null
+  index: number
+  lines: ReportUse[] | null
+  per: ReportPer
+  rows: number
+  since?: string
+  to: string | null
+  zone: string
+}
+
 export interface UseOverTime {
   cpu_hours: number
   days: DayUse[] | null
@@ -3397,6 +3450,19 @@ export interface WaitReason {
   never?: boolean
   params?: Record<string, string>
   position?: number
+}
+
+export interface WaitsReport {
+  by: ReportBy
+  from: string | null
+  gaps: HistoryGap[] | null
+  index: number
+  lines: ReportWait[] | null
+  per: ReportPer
+  rows: number
+  since?: string
+  to: string | null
+  zone: string
 }
 
 export interface Warning {

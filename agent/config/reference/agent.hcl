@@ -42,6 +42,10 @@ server {
       ca      = "/etc/nomadlike/syslog-ca.pem"
     }
   }
+  history {
+    keep     = "3650d"
+    max_size = "20GiB"
+  }
 
   notify {
     url   = "https://cluster.example.org:4646"

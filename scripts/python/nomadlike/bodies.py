@@ -1408,6 +1408,11 @@ class Help(_Help, total=False):
 
 HelpKind = Literal['nodes', 'elastic', 'spec', 'pool', 'time_limit', 'priority', 'preemptible', 'spread', 'devices', 'driver_version', 'any_node', 'no_rdma', 'resources', 'two']
 
+
+class HistoryGap(TypedDict):
+    after: int  # index of the log behind which rows are missing
+    until: int  # the last index of which they are
+
 _Hold = TypedDict(
     "_Hold",
     {
@@ -3226,6 +3231,45 @@ class Renewed(_Renewed, total=False):
     ca: str  # certificates of the CAs to trust from now on, that which signs first, in PEM
     past_ca: List[StructsPastCA]  # earlier CAs, followed from one to the present
 
+ReportBy = Literal['user', 'project', 'pool', 'cards', 'tag', 'size']
+
+ReportPer = Literal['', 'day', 'week', 'month']
+
+
+class _ReportUse(TypedDict):
+    card_ms: int  # card time in milliseconds, the sum of the six by outcome
+    core_ms: int  # time of processor cores in milliseconds
+    failed_ms: int  # card time of what failed by itself
+    good_ms: int  # card time of what ended well, or finished
+    key: str  # whose line it is: a user, a project, and so on, as the report is by
+    lost_ms: int  # card time of what nodes and devices took away
+    ranks: int  # how many holdings were counted, one of each rank of each attempt
+    running_ms: int  # card time of what has not ended
+    stopped_ms: int  # card time of what people stopped, or a time limit ended
+    yielded_ms: int  # card time of what made room for others
+
+
+class ReportUse(_ReportUse, total=False):
+    period: str  # the day, the Monday of the week, or the month; missing where the report is not cut
+
+
+class _ReportWait(TypedDict):
+    attempts: int  # how many attempts were placed
+    forecast: int  # of how many a start was forecast when they began to wait
+    held_p50: int  # how many of these started by the time by which half were to
+    held_p90: int  # how many of these started by the time by which nine tenths were to
+    key: str  # whose line it is: a user, a project, and so on, as the report is by
+    max_ms: int  # the longest wait, in milliseconds
+    mean_ms: int  # the mean wait, in milliseconds
+    p50_ms: int  # half waited no longer, in milliseconds; up to 1.6 % too much
+    p90_ms: int  # nine tenths waited no longer, likewise
+    p95_ms: int  # nineteen of twenty waited no longer, likewise
+    within_minute: int  # how many waited a minute at most
+
+
+class ReportWait(_ReportWait, total=False):
+    period: str  # the day, the Monday of the week, or the month; missing where the report is not cut
+
 
 class Resources(TypedDict, total=False):
     cpu: float  # cores of each node, fractions allowed
@@ -3865,6 +3909,26 @@ class Usage(_Usage, total=False):
     overcommitted: bool  # whether the node came back smaller than what it holds; nothing is placed there meanwhile
     ports: Dict[str, str]  # id of the allocation that holds each port, by port
 
+_UsageReport = TypedDict(
+    "_UsageReport",
+    {
+        "by": "ReportBy",  # what the report has a line for
+        "from": "Optional[str]",  # from when on it counts
+        "gaps": "Optional[List[HistoryGap]]",  # stretches of the log whose rows this server lacks and fetches from others
+        "index": "int",  # index of the log as of which it is
+        "lines": "Optional[List[ReportUse]]",  # the lines
+        "per": "ReportPer",  # into which spans of the calendar it is cut; empty: not at all
+        "rows": "int",  # rows of the history on this server
+        "to": "Optional[str]",  # until when, not included
+        "zone": "str",  # time zone of its days and months
+    },
+    total=True,
+)
+
+
+class UsageReport(_UsageReport, total=False):
+    since: str  # start of the oldest row of the history; missing without any
+
 _UseOverTime = TypedDict(
     "_UseOverTime",
     {
@@ -3972,6 +4036,26 @@ class WaitReason(_WaitReason, total=False):
     never: bool  # whether it cannot start in this cluster as it is built
     params: Dict[str, str]  # values that the text names
     position: int  # place in the queue, from 1; absent when not counted here
+
+_WaitsReport = TypedDict(
+    "_WaitsReport",
+    {
+        "by": "ReportBy",  # what the report has a line for
+        "from": "Optional[str]",  # from when on it counts
+        "gaps": "Optional[List[HistoryGap]]",  # stretches of the log whose rows this server lacks and fetches from others
+        "index": "int",  # index of the log as of which it is
+        "lines": "Optional[List[ReportWait]]",  # the lines
+        "per": "ReportPer",  # into which spans of the calendar it is cut; empty: not at all
+        "rows": "int",  # rows of the history on this server
+        "to": "Optional[str]",  # until when, not included
+        "zone": "str",  # time zone of its days and months
+    },
+    total=True,
+)
+
+
+class WaitsReport(_WaitsReport, total=False):
+    since: str  # start of the oldest row of the history; missing without any
 
 
 class Warning(TypedDict):

@@ -982,6 +982,36 @@ class Calls:
         """Who would start earlier or later after some changes? Nothing is changed."""
         return cast("bodies.Effect", self._call("POST", "/v1/queue/what-if", body=body, safe=True))
 
+    def reports_usage(self, *, by: Optional[str] = None, per: Optional[str] = None, from_: Optional[str] = None, to: Optional[str] = None, zone: Optional[str] = None, user: Optional[str] = None, project: Optional[str] = None, pool: Optional[str] = None, tag: Optional[str] = None) -> bodies.UsageReport:
+        """Who held how many cards for how long, of all years that are kept, and what became of it; of projects that the caller may read, and the caller's own.
+
+        by: a line for each: project unless told, or user, pool, cards, tag, size
+        per: cut into spans of the calendar: day, week or month
+        from_: from when on: a time, a day such as 2026-11-01, a month such as 2026-11, or how far back, such as 30d; the beginning of this month unless told
+        to: until when, likewise; now unless told
+        zone: time zone of days and months, such as Asia/Shanghai; UTC unless told
+        user: only what this user's jobs had; `me`: the caller's
+        project: only what this project's jobs had
+        pool: only what was in this pool
+        tag: only what jobs with this tag had
+        """
+        return cast("bodies.UsageReport", self._call("GET", "/v1/reports/usage", query={"by": by, "per": per, "from": from_, "to": to, "zone": zone, "user": user, "project": project, "pool": pool, "tag": tag}, safe=True))
+
+    def reports_waits(self, *, by: Optional[str] = None, per: Optional[str] = None, from_: Optional[str] = None, to: Optional[str] = None, zone: Optional[str] = None, user: Optional[str] = None, project: Optional[str] = None, pool: Optional[str] = None, tag: Optional[str] = None) -> bodies.WaitsReport:
+        """How long attempts had waited when they were placed, and whether the forecasts of their start held.
+
+        by: a line for each: project unless told, or user, pool, cards, tag, size
+        per: cut into spans of the calendar: day, week or month
+        from_: from when on: a time, a day such as 2026-11-01, a month such as 2026-11, or how far back, such as 30d; the beginning of this month unless told
+        to: until when, likewise; now unless told
+        zone: time zone of days and months, such as Asia/Shanghai; UTC unless told
+        user: only what this user's jobs had; `me`: the caller's
+        project: only what this project's jobs had
+        pool: only what was in this pool
+        tag: only what jobs with this tag had
+        """
+        return cast("bodies.WaitsReport", self._call("GET", "/v1/reports/waits", query={"by": by, "per": per, "from": from_, "to": to, "zone": zone, "user": user, "project": project, "pool": pool, "tag": tag}, safe=True))
+
     def secrets_delete(self, id: str, *, mine: Optional[bool] = None) -> bodies.SecretChanged:
         """Delete a secret; jobs that name it start no more.
 
