@@ -147,6 +147,8 @@ func TestAuditOfACluster(t *testing.T) {
 		t.Errorf("%d broken chains, %+v, %v", broken, check, err)
 	}
 
+	checkHistoryIsFetched(t, c.servers)
+
 	stopAgent(t, last)
 	list, err = clients[0].Audit(t.Context(), api.AuditQuery{Object: "token/" + made.Token.ID, Action: "tokens"})
 	if err != nil || len(list.Records) != 1 {
@@ -160,6 +162,22 @@ func TestAuditOfACluster(t *testing.T) {
 	if check, err := clients[0].VerifyAudit(t.Context()); err != nil || check.Whole || len(check.Away) != 1 || check.Away[0] != last.ID() {
 		t.Errorf("%+v, %v", check, err)
 	}
+}
+
+// checkHistoryIsFetched has one server have rows that another one, which comes back by a
+// snapshot, never had: it fetches them, in several parts.
+func checkHistoryIsFetched(t *testing.T, servers []*Agent) {
+	const far, count = 1 << 40, 5000
+	var rows []structs.HistoryRow
+	for i := range uint64(count) {
+		rows = append(rows, structs.HistoryRow{Index: far + i, Kind: structs.HistoryAttempt, JobID: "job", User: "ann", Start: 1, End: 2})
+	}
+	servers[0].history.Add(far+count, rows)
+	servers[1].history.Restored(far + count)
+	waitFor(t, "rows of another server", func() bool {
+		have, _ := servers[1].history.View().Rows()
+		return have >= count && len(servers[1].history.Gaps()) == 0
+	})
 }
 
 // What a server records is in the file that it was told of, too, line by line.

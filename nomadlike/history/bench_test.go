@@ -52,7 +52,6 @@ func BenchmarkUseByProjectAndMonth(b *testing.B) {
 		}
 		segments, size = append(segments, data), size+len(data)
 	}
-	b.ReportMetric(float64(size)/float64(len(segments)*history.SegmentRowsMax), "B/row")
 	for b.Loop() {
 		uses, err := history.NewUses(history.Question{
 			By: history.ByProject, Per: history.PerMonth,
@@ -74,6 +73,7 @@ func BenchmarkUseByProjectAndMonth(b *testing.B) {
 			b.Fatal("too few lines")
 		}
 	}
+	b.ReportMetric(float64(size)/float64(len(segments)*history.SegmentRowsMax), "B/row")
 }
 
 // BenchmarkEncode makes one segment.
