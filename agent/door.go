@@ -40,6 +40,9 @@ func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
 		Ends: func() (time.Time, time.Time) { return a.ident.Load().ExpiresAt(), a.identity.ca().Certificate.NotAfter },
 		Self: a.self, Health: a.health, Probes: probesOf(a), KeepSessions: out.keep, Providers: append(providersOf(&a.config.Server.SignIn, a.log), a.relying...),
 	}
+	if a.options.Lines != nil {
+		c.LogLines = a.options.Lines.Lines
+	}
 	if a.backups != nil {
 		c.Collectors = append(c.Collectors, a.backups)
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -19,13 +20,22 @@ import (
 )
 
 // NewLogger makes the agent's own log on w: text for a terminal or when
-// format asks for it, JSON lines otherwise. level may be changed at any time.
-func NewLogger(w io.Writer, format string, level *slog.LevelVar) *slog.Logger {
+// format asks for it, JSON lines otherwise. level may be changed at any time. What is
+// written goes to copies as well.
+func NewLogger(w io.Writer, format string, level *slog.LevelVar, copies ...io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: inWords}
 	if format == "text" || format == "auto" && isTerminal(w) {
-		return slog.New(slog.NewTextHandler(w, options))
+		return slog.New(slog.NewTextHandler(also(copies, w), options))
 	}
-	return slog.New(slog.NewJSONHandler(w, options))
+	return slog.New(slog.NewJSONHandler(also(copies, w), options))
+}
+
+// also writes to copies first: w may be closed.
+func also(copies []io.Writer, w io.Writer) io.Writer {
+	if len(copies) == 0 {
+		return w
+	}
+	return io.MultiWriter(append(slices.Clone(copies), w)...)
 }
 
 // inWords has the log say errors as people read them: an error that names a text

@@ -95,6 +95,13 @@ func TestOperatorsMayAskAnyAgent(t *testing.T) {
 	if leading != 1 {
 		t.Errorf("%d agents say that they lead", leading)
 	}
+	// Every server tells of its inside through any of them.
+	for _, agent := range c.servers {
+		var text bytes.Buffer
+		if err := c.at(t, c.servers[0], made.Secret).Debug(t.Context(), &text, agent.ID(), api.DebugAgent, 0); err != nil || !strings.Contains(text.String(), agent.ID()) {
+			t.Errorf("the inside of %s: %v %.200s", agent.config.Name, err, text.String())
+		}
+	}
 	// The same check at every agent: no token, no answer.
 	for _, agent := range append(c.servers, c.clients...) {
 		if _, err := c.at(t, agent, "").Members(t.Context()); structs.CodeOf(err) != structs.CodeUnauthorized {

@@ -49,8 +49,9 @@ const (
 // Options are what an agent needs of its process besides its configuration.
 type Options struct {
 	Log      *slog.Logger
-	Level    *slog.LevelVar // of Log, for changes of the configuration; may be nil
-	Out      io.Writer      // what a person at the console should read; may be nil
+	Lines    *httpapi.LogLines // the newest of Log, for whoever may see them; may be nil
+	Level    *slog.LevelVar    // of Log, for changes of the configuration; may be nil
+	Out      io.Writer         // what a person at the console should read; may be nil
 	Language messages.Language
 	Version  string
 	Getenv   func(string) string  // os.Getenv

@@ -17,9 +17,11 @@ import (
 
 	"nomadlike/agent"
 	"nomadlike/agent/config"
+	"nomadlike/agent/httpapi"
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/internal/logkey"
 	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/client/rankprocs"
 	"nomadlike/nomadlike/client/rankshell"
 	"nomadlike/ui"
@@ -90,14 +92,15 @@ func runAgent(set *flag.FlagSet) func(*Env, []string) error {
 		if err := level.UnmarshalText([]byte(loaded.LogLevel)); err != nil {
 			return fmt.Errorf("set log level: %w", err)
 		}
-		log := agent.NewLogger(env.Stderr, loaded.LogFormat, level)
+		lines := httpapi.NewLogLines(api.DebugLogBytes)
+		log := agent.NewLogger(env.Stderr, loaded.LogFormat, level, lines)
 		reload, stop := env.reloads(load, log)
 		defer stop()
 		if loaded.Server.Enabled {
 			defer env.paceCollection()()
 		}
 		return agent.Run(env.Context, loaded, agent.Options{
-			Log: log, Level: level, Out: env.Stdout, Language: env.Language, Version: Version, Getenv: env.Getenv, Reload: reload,
+			Log: log, Lines: lines, Level: level, Out: env.Stdout, Language: env.Language, Version: Version, Getenv: env.Getenv, Reload: reload,
 			UI: front.Pages(ui.Files()), Guides: func(pages http.Handler) http.Handler { return website.Handler(website.Files(), pages) },
 		})
 	}

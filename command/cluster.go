@@ -29,6 +29,7 @@ func clusterVerbs() []verb {
 		{path: "operator snapshot restore", args: "FILE", setup: snapshotRestore},
 		{path: "operator snapshot inspect", args: "FILE", setup: snapshotInspect},
 		{path: "operator metrics", setup: operatorMetrics},
+		{path: "operator debug", setup: operatorDebug},
 		{path: "operator monitoring", args: "DIR", setup: operatorMonitoring},
 	}
 }

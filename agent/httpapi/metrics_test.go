@@ -147,3 +147,27 @@ func TestSeriesOfServers(t *testing.T) {
 		t.Errorf("a follower tells of another agent's certificate: %v", value)
 	}
 }
+
+// The newest lines of a log are whole ones, and no more than were asked for.
+func TestLogLines(t *testing.T) {
+	lines := NewLogLines(100)
+	for i := range 1000 {
+		if n, err := lines.Write([]byte(strings.Repeat("x", i%9) + "\n")); err != nil || n != i%9+1 {
+			t.Fatal(n, err)
+		}
+	}
+	text := string(lines.Lines())
+	if len(text) > 100 || len(text) < 90 || !strings.HasSuffix(text, "\n") {
+		t.Errorf("%d bytes: %q", len(text), text)
+	}
+	for line := range strings.Lines(text) {
+		if len(line) > 9 {
+			t.Errorf("no line: %q", line)
+		}
+	}
+	short := NewLogLines(100)
+	_, _ = short.Write([]byte("one\n"))
+	if string(short.Lines()) != "one\n" {
+		t.Errorf("%q", short.Lines())
+	}
+}

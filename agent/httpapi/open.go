@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -60,6 +61,8 @@ type Config struct {
 	Health func() api.Health
 	Probes Probes
 
+	LogLines func() []byte // the newest of the agent's log; nil: it keeps none
+
 	KeepSessions func(*front.Sessions)  // has sign-ins outlive this server
 	Collectors   []prometheus.Collector // of the agent
 }
@@ -86,6 +89,9 @@ func New(c Config) *front.Front {
 	f := front.New(c.Door)
 	c.KeepSessions(f.SignIns())
 	site.pages.open(f)
+	site.debug.to = func(addr string) http.Handler {
+		return front.NewProxy(c.Door.Log, c.Identity, c.Now, func() []string { return []string{addr} }, f.Fail)
+	}
 	toLeader := front.NewProxy(c.Door.Log, c.Identity, c.Now, func() []string {
 		if leader := c.Leader(); leader != "" {
 			return []string{leader}
@@ -150,6 +156,7 @@ func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
 		audit:       auditHandlers{core: all, record: c.Audit, members: c.Members},
 		reports:     reportHandlers{core: all, history: c.History},
 		metrics:     told,
+		debug:       &debugHandlers{core: all, self: c.Self, members: c.Members, metrics: told, lines: c.LogLines, profiling: make(chan struct{}, 1)},
 		self:        c.Self,
 		health:      c.Health,
 		probes:      c.Probes,

@@ -46,6 +46,7 @@ type endpoints struct {
 	audit       auditHandlers
 	reports     reportHandlers
 	metrics     *metrics
+	debug       *debugHandlers
 	self        func() api.AgentSelf
 	health      func() api.Health
 	probes      Probes
@@ -219,6 +220,7 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.Stream(t.Through(func(h front.Handler) front.Handler { return unlessStale(onLeader(h), h) }), api.OperatorSnapshotSave, e.snapshots.save)
 	front.Read(leader, api.OperatorSnapshotRestore, e.snapshots.restore)
 	front.Read(t, api.OperatorSnapshotInspect, e.snapshots.inspect)
+	front.Stream(t, api.OperatorDebug, e.debug.part)
 	front.Read(t, api.AuditRead, e.audit.list)
 	front.Read(t, api.AuditVerify, e.audit.verify)
 	front.Read(t, api.ReportsUsage, e.reports.usage)

@@ -453,6 +453,17 @@ var (
 	})
 )
 
+// OperatorDebug is the endpoint of one part of a debug archive.
+var OperatorDebug = endpoint[None, None](Route{
+	Name: "operator.debug", Method: http.MethodGet, Pattern: "/v1/operator/debug", Verb: VerbSnapshot, Kind: ObjectCluster, From: FromKind, Stream: StreamBinary,
+	Query: []Param{
+		{"part", "string", "agent.json, metrics.txt, goroutines.txt, heap.pprof, cpu.pprof or agent.log"},
+		{"server", "string", "id of the server that is asked; the one that answers unless told"},
+		{"span", "string", "how long cpu.pprof looks, 5s unless told, at most 1m"},
+	},
+	Summary: "How a server is from inside, without secrets: its configuration, metrics, profiles and newest log lines",
+})
+
 func clusterRoutes() []Route {
 	return []Route{
 		ServersList.route,
@@ -466,6 +477,7 @@ func clusterRoutes() []Route {
 		OperatorSnapshotSave.route,
 		OperatorSnapshotRestore.route,
 		OperatorSnapshotInspect.route,
+		OperatorDebug.route,
 	}
 }
 

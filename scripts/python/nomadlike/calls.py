@@ -816,6 +816,15 @@ class Calls:
         """Health of the servers, and how many may fail."""
         return cast("bodies.AutopilotHealth", self._call("GET", "/v1/operator/autopilot", safe=True))
 
+    def operator_debug(self, *, part: Optional[str] = None, server: Optional[str] = None, span: Optional[str] = None) -> Stream:
+        """How a server is from inside, without secrets: its configuration, metrics, profiles and newest log lines.
+
+        part: agent.json, metrics.txt, goroutines.txt, heap.pprof, cpu.pprof or agent.log
+        server: id of the server that is asked; the one that answers unless told
+        span: how long cpu.pprof looks, 5s unless told, at most 1m
+        """
+        return self._stream("GET", "/v1/operator/debug", query={"part": part, "server": server, "span": span}, safe=True)
+
     def operator_keys(self, id: str) -> bodies.Keys:
         """Fingerprints of a key that all agents share (gossip), or of the certificates of the CA (ca), how far its rotation is, and which agent holds which."""
         return cast("bodies.Keys", self._call("GET", "/v1/operator/keys/" + quote(id, safe=""), safe=True))
