@@ -25,7 +25,7 @@ var between = map[string][]string{
 		"NotesMax", "PlanGangsMax",
 		"ReportsMax", "ResealsMax", "VictimsMax", "WaitsMax",
 	},
-	"nomadlike/api":             {"AgentsNamedMax", "AnswerSizeMax", "CodeBytesMax", "CodeChunksMax", "CodeLeftOutMax", "CodeMissingMax", "CodeRequestsMax", "DataOutputJobsMax", "DataUploadsMax", "ImagesMax", "LineageNodesMax", "LineageStepsMax", "NoteShownMax", "OutputsMax", "TrendJobsMax", "TrendPointsMax", "UseZoneMax"},
+	"nomadlike/api":             {"AgentsNamedMax", "AnswerSizeMax", "CodeBytesMax", "CodeChunksMax", "CodeLeftOutMax", "CodeMissingMax", "CodeRequestsMax", "DataOutputJobsMax", "DataUploadsMax", "DebugSpanMax", "ImagesMax", "LineageNodesMax", "LineageStepsMax", "NoteShownMax", "OutputsMax", "TrendJobsMax", "TrendPointsMax", "UseZoneMax"},
 	"nomadlike/structs/outlook": {"HelpsMax"},
 	"jobspec":                   {},
 }
