@@ -229,6 +229,7 @@ func changes() map[string]any {
 		"jobs.priority":        api.JobPriorityRequest{Priority: structs.PriorityUrgent},
 		"jobs.annotate":        api.JobAnnotateRequest{Add: []string{"paper-3"}},
 		"jobs.time_limit":      api.TimeLimitRequest{TimeLimit: structs.Duration(60e9)},
+		"jobs.parallel":        api.ParallelRequest{Parallel: 1},
 		"jobs.move":            api.QueueMoveRequest{Last: true},
 		"wall.share":           api.ShareRequest{},
 		"maintenance.add":      api.MaintenanceRequest{All: true, For: structs.Duration(3600e9)},

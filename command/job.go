@@ -246,6 +246,7 @@ func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
 			if code != nil {
 				env.printCode(code)
 			}
+			defer env.printTrialsOf(plan.Job)
 			env.printPlan(plan, found, *launch || *rank >= 0)
 			if len(plan.Lacks) == 0 && (!plan.StartsNow || len(found.Victims) > 0) { // what is refused waits for nothing
 				fmt.Fprintln(env.Stdout)
@@ -266,9 +267,9 @@ func (env *Env) printPlan(plan *api.JobPlan, found *api.JobOutlook, launch bool)
 		}
 	case !plan.StartsNow && found.Verdict == outlook.VerdictNow && len(found.Victims) > 0:
 		fmt.Fprintln(env.Stdout, env.text("cli.plan.yields", "name", name, "count", len(found.Victims)))
-	case !plan.StartsNow:
+	case !plan.StartsNow && plan.Starts == 0:
 		fmt.Fprintln(env.Stdout, env.text("cli.plan.waits", "name", name, "reason", env.waitText(plan.Wait)))
-	case plan.Job.Batch != nil:
+	case plan.Job.Batched():
 		fmt.Fprintln(env.Stdout, env.text("cli.plan.some", "name", name, "starts", plan.Starts, "subjobs", plan.Job.SubjobCount()))
 	default:
 		fmt.Fprintln(env.Stdout, env.text("cli.plan.now", "name", name))

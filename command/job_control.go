@@ -94,7 +94,7 @@ func awaitState(ctx context.Context, client *api.Client, id string, index int, d
 			}
 			state, control = subjob.State, subjob.Control
 		}
-		gaveUp := done(structs.JobPaused) && state == structs.JobRunning && !control.Pauses() && detail.Job.Batch == nil
+		gaveUp := done(structs.JobPaused) && state == structs.JobRunning && !control.Pauses() && !detail.Job.Batched()
 		if done(state) || state.Terminal() || gaveUp {
 			return state, nil
 		}

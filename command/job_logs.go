@@ -47,7 +47,7 @@ func jobLogs(set *flag.FlagSet) func(*Env, []string) error {
 		follower.nameRanks(detail.Job)
 		if *attempt > 0 {
 			follower.first, follower.last = *attempt, *attempt
-		} else if detail.Job.Batch == nil {
+		} else if !detail.Job.Batched() {
 			follower.first = detail.Attempt
 		}
 		if !*follow {

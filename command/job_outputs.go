@@ -16,7 +16,7 @@ func (env *Env) outputLines(job *structs.Job, out *api.JobOutput) []string {
 		return nil
 	}
 	lines := []string{env.outputText(out)}
-	if job.Batch != nil {
+	if job.Batched() {
 		lines[0] = fmt.Sprintf("s%d: %s", out.Subjob, lines[0])
 	}
 	if out.Path != "" && out.State != api.OutputWaiting && out.State != api.OutputLies {
@@ -55,7 +55,7 @@ func (env *Env) outputPlace(out *api.JobOutput) string {
 }
 
 func subjobFlag(job *structs.Job, out *api.JobOutput) string {
-	if job.Batch == nil {
+	if !job.Batched() {
 		return ""
 	}
 	return " -subjob " + strconv.Itoa(out.Subjob)

@@ -243,7 +243,7 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 		fields.row(env.text("cli.col.exit"), exit)
 	}
 	fields.print()
-	if job.Batch != nil {
+	if job.Batched() {
 		fmt.Fprintf(env.Stdout, "\n%s\n", env.countsText(env.Stdout, detail))
 	}
 	if len(allocations) == 0 {
@@ -258,7 +258,7 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 			exit = strconv.Itoa(alloc.ExitCode)
 		}
 		rank := strconv.Itoa(alloc.Rank)
-		if job.Batch != nil {
+		if job.Batched() {
 			rank = fmt.Sprintf("s%d/%d", alloc.Subjob, alloc.Rank)
 		}
 		table.row(strconv.FormatUint(alloc.Attempt, 10), rank, safe(alloc.NodeName), short(alloc.ID),

@@ -99,7 +99,7 @@ func (w *watcher) tell(detail *api.JobDetail) {
 	if why := w.env.statusText(detail.JobStatus); why != "" {
 		line += ": " + why
 	}
-	if detail.Job != nil && detail.Job.Batch != nil {
+	if detail.Job != nil && detail.Job.Batched() {
 		if detail.State == w.state && time.Since(w.at) < countsEvery {
 			return
 		}

@@ -13,6 +13,8 @@ import (
 func queueVerbs() []verb {
 	return []verb{
 		{path: "queue move", args: "JOB", setup: queueMove},
+		{path: "job parallel", args: "JOB COUNT|all", setup: jobParallel},
+		{path: "job trials", args: "JOB", setup: jobTrials},
 		{path: "job limit", args: "JOB DURATION|none", setup: jobLimit},
 	}
 }

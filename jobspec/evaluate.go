@@ -2,6 +2,7 @@ package jobspec
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -135,6 +136,7 @@ type scope byte
 const (
 	scopeConstant scope = iota // nothing but itself and functions
 	scopeJob                   // variables and locals too
+	scopeRank                  // and the parameters of the sweep
 	scopePath                  // and what is known of the job only when it is submitted or starts
 )
 
@@ -214,6 +216,31 @@ func (p *parser) publishJob() {
 	p.context.Variables["attempt"] = cty.StringVal(structs.LaterAttempt)
 }
 
+// checkParam refuses a parameter that the sweep has not, or that stands where every trial
+// has the same. Its value is the variable that the rank finds it in.
+func (p *parser) checkParam(traversal hcl.Traversal, scope scope, fail func(at hcl.Range, id, hint string, params ...any)) {
+	at, name := traversal.SourceRange(), stepName(traversal)
+	values := make(map[string]cty.Value)
+	if p.job.Sweep != nil {
+		for _, param := range p.job.Sweep.Params {
+			values[param.Name] = cty.StringVal("${" + structs.ParamEnv(param.Name) + "}")
+		}
+	}
+	names := slices.Sorted(maps.Keys(values))
+	switch _, known := values[name]; {
+	case !known:
+		if nearest := p.nearest(name, names); nearest != "" {
+			fail(at, "jobspec.param_unknown", "job.nearest.hint", "name", name, "suggestion", "param."+nearest)
+		} else {
+			fail(at, "jobspec.param_unknown", "jobspec.param_unknown.hint", "name", name)
+		}
+	case scope != scopeRank:
+		fail(at, "jobspec.param_place", "jobspec.param_place.hint", "name", name)
+	default:
+		p.context.Variables["param"] = cty.ObjectVal(values)
+	}
+}
+
 // checkReference refuses names that mean nothing: only var.x, local.x and
 // job.name do, and in paths what is known later.
 func (p *parser) checkReference(traversal hcl.Traversal, scope scope, fail func(at hcl.Range, id, hint string, params ...any)) {
@@ -230,6 +257,9 @@ func (p *parser) checkReference(traversal hcl.Traversal, scope scope, fail func(
 		if scope != scopePath || !named {
 			fail(at, "jobspec.later", "jobspec.later.hint", "name", strings.Trim(full, "${}"))
 		}
+		return
+	case root == "param" && scope != scopeConstant:
+		p.checkParam(traversal, scope, fail)
 		return
 	case root == "var" && p.declared[name] != nil, root == "local" && p.named[name] != nil:
 		return

@@ -45,6 +45,7 @@ func walkJob(v visitor, job *structs.Job) {
 	})
 	walkRepository(v, job)
 	single(v, "batch", &job.Batch, walkBatch)
+	single(v, "sweep", &job.Sweep, walkSweep)
 	named(v, "distributed", "mode", (*string)(&job.Distributed.Mode), func(v visitor) { walkDistributed(v, &job.Distributed) })
 	every(v, "resources", &job.Resources, walkResources)
 	always(v, "placement", &job.Placement, walkPlacement)
@@ -97,13 +98,33 @@ func walkNotify(v visitor, n *structs.JobNotify) {
 }
 
 func walkBatch(v visitor, b *structs.Batch) {
+	v.argument("array", text(&b.Array))
 	v.argument("count", whole(&b.Count, 1))
+	v.argument("parallel", whole(&b.Parallel, 1))
 	every(v, "subtask", &b.Subtasks, func(v visitor, s *structs.BatchSubtask) {
 		v.label("name", &s.Name, false)
 		v.argument("algorithm", text(&s.Algorithm))
-		v.argument("command", text(&s.Command))
+		v.argument("command", spoken(&s.Command))
 		v.argument("env", table(&s.Env))
 	})
+}
+
+func walkSweep(v visitor, s *structs.Sweep) {
+	v.label("method", &s.Method, false)
+	every(v, "param", &s.Params, func(v visitor, p *structs.SweepParam) {
+		v.label("name", &p.Name, false)
+		v.argument("values", words(&p.Values))
+		v.argument("int", words(&p.Int))
+		v.argument("double", words(&p.Double))
+		v.argument("log", words(&p.Log))
+		v.argument("count", whole(&p.Count, 1))
+	})
+	v.argument("max_trials", whole(&s.MaxTrials, 1))
+	v.argument("parallel", whole(&s.Parallel, 1))
+	v.argument("metric", text(&s.Metric))
+	v.argument("goal", text(&s.Goal))
+	v.argument("seed", whole(&s.Seed, 0))
+	v.argument("args", text(&s.Args))
 }
 
 func walkDistributed(v visitor, d *structs.Distributed) {
@@ -154,8 +175,8 @@ func walkTask(v visitor, t *structs.Task) {
 	v.argument("image", text(&t.Image))
 	v.argument("image_credentials", secretAlone(&t.Secrets))
 	v.argument("pull", text(&t.Pull))
-	v.argument("command", text(&t.Command))
-	v.argument("arguments", text(&t.Arguments))
+	v.argument("command", spoken(&t.Command))
+	v.argument("arguments", spoken(&t.Arguments))
 	v.argument("dir", place(&t.Dir))
 	v.argument("user", text(&t.User))
 	v.argument("env", environment(&t.Env, &t.Secrets))

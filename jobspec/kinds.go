@@ -51,6 +51,16 @@ func text(to *string) value {
 	}
 }
 
+// spoken is a text that a rank reads, or words of its command: it may name the
+// parameters of a sweep.
+func spoken(to *string) value {
+	return value{
+		kind: kindText, to: []any{to},
+		read:  func(r *reader, name string) { r.spoken(name, to) },
+		write: func(w writer, name string) { w.text(name, *to) },
+	}
+}
+
 // place is a path, which may name what is known of the job only later.
 func place(to *string) value {
 	return value{

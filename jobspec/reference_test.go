@@ -45,7 +45,7 @@ func TestSamplesAreSound(t *testing.T) {
 			}
 		}
 		sideBySide := append(refusalsOfKind(), "job.excludes", "job.mode_option", "job.batch.both", "job.batch.type", "job.device_ids",
-			"job.named_too_few", "job.throttle_unsupported", "job.vip_machines")
+			"job.named_too_few", "job.throttle_unsupported", "job.vip_machines", "job.sweep.type")
 		for _, problem := range of.validate() {
 			if slices.Contains(sideBySide, problem.ID) {
 				continue

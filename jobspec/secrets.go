@@ -84,7 +84,7 @@ func secretAlone(uses *[]structs.SecretUse) value {
 }
 
 func (r *reader) environment(name string, target *map[string]string, uses *[]structs.SecretUse) {
-	r.tableWith(name, target, func(key string, expr hclsyntax.Expression) bool {
+	r.tableWith(name, target, scopeRank, func(key string, expr hclsyntax.Expression) bool {
 		call, ok := inParentheses(expr).(*hclsyntax.FunctionCallExpr)
 		if !ok || call.Name != functionSecret {
 			return false

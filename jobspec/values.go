@@ -62,6 +62,9 @@ func (r *reader) text(name string, target *string) { r.textIn(name, target, scop
 // job only later.
 func (r *reader) place(name string, target *string) { r.textIn(name, target, scopePath) }
 
+// spoken reads an argument that a rank reads, which may name parameters of a sweep.
+func (r *reader) spoken(name string, target *string) { r.textIn(name, target, scopeRank) }
+
 func (r *reader) textIn(name string, target *string, scope scope) {
 	value, at, ok := r.valueIn(name, scope)
 	if !ok {
@@ -283,10 +286,12 @@ func (r *reader) words(name string, target *[]string) {
 
 // table reads names and texts, written as an argument, env = { A = "b" }, or
 // as a block, env { A = "b" }. A null leaves its name out.
-func (r *reader) table(name string, target *map[string]string) { r.tableWith(name, target, nil) }
+func (r *reader) table(name string, target *map[string]string) {
+	r.tableWith(name, target, scopeJob, nil)
+}
 
 // tableWith is table, of which takes may take entries out before they are evaluated.
-func (r *reader) tableWith(name string, target *map[string]string, takes func(key string, value hclsyntax.Expression) bool) {
+func (r *reader) tableWith(name string, target *map[string]string, scope scope, takes func(key string, value hclsyntax.Expression) bool) {
 	if attribute := r.syntax.Body.Attributes[name]; attribute != nil {
 		if object, ok := attribute.Expr.(*hclsyntax.ObjectConsExpr); ok {
 			for _, item := range object.Items {
@@ -302,7 +307,7 @@ func (r *reader) tableWith(name string, target *map[string]string, takes func(ke
 			}
 		}
 	}
-	value, at, ok := r.value(name)
+	value, at, ok := r.valueIn(name, scope)
 	if ok {
 		if t := value.Type(); !t.IsObjectType() && !t.IsMapType() {
 			r.wrong(name, at, "jobspec.want_table", "jobspec.want_table.hint", "got", typeName(t))
@@ -325,7 +330,7 @@ func (r *reader) tableWith(name string, target *map[string]string, takes func(ke
 			if takes != nil && takes(key, attribute.Expr) {
 				continue
 			}
-			if value, ok := r.p.evaluate(r.p.root, attribute.Expr, scopeJob); ok {
+			if value, ok := r.p.evaluate(r.p.root, attribute.Expr, scope); ok {
 				r.entry(name, key, value, attribute.Expr.Range(), *target)
 			} else {
 				r.p.spoil(structs.KeyedPath(inner.path, key))

@@ -122,15 +122,22 @@ func resultAllocs(snapshot *state.Snapshot, job *structs.Job) []*structs.Allocat
 			attempts = resultAttemptsMax
 		}
 		for number := subjob.Attempt; number > 0 && number+attempts > subjob.Attempt; number-- {
-			ranks := []int{0}
-			if attempt := snapshot.Attempt(job.ID, index, number); attempt != nil && len(attempt.Allocs) > 1 {
-				ranks = append(ranks, len(attempt.Allocs)-1)
-			}
-			for _, rank := range ranks {
-				if alloc := snapshot.Alloc(structs.AllocID(job.ID, index, number, rank)); alloc != nil {
-					found = append(found, alloc)
-				}
-			}
+			found = append(found, attemptEnds(snapshot, job.ID, index, number)...)
+		}
+	}
+	return found
+}
+
+// attemptEnds are the first rank of an attempt and the last, as far as they are known.
+func attemptEnds(snapshot *state.Snapshot, jobID string, subjob int, number uint64) []*structs.Allocation {
+	ranks := []int{0}
+	if attempt := snapshot.Attempt(jobID, subjob, number); attempt != nil && len(attempt.Allocs) > 1 {
+		ranks = append(ranks, len(attempt.Allocs)-1)
+	}
+	var found []*structs.Allocation
+	for _, rank := range ranks {
+		if alloc := snapshot.Alloc(structs.AllocID(jobID, subjob, number, rank)); alloc != nil {
+			found = append(found, alloc)
 		}
 	}
 	return found

@@ -26,7 +26,7 @@ func (h *submissionHandlers) checkpointOf(r *front.Request, id string, step int6
 	job := view.Job
 	subjob := snapshot.Subjob(job.ID, 0)
 	switch {
-	case job.Batch != nil:
+	case job.Batched():
 		return nil, structs.NewError(structs.CodeInvalid, "agent.resume_batch", "job", job.Name)
 	case !job.Supports.Resumes():
 		return nil, structs.NewError(structs.CodeConflict, "agent.resume_unsupported", "job", job.Name)

@@ -93,6 +93,8 @@ func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Tab
 	front.WriteOf(jobs, api.JobsPriority, e.jobs.prioritize)
 	front.WriteOf(jobs, api.JobsMove, e.jobs.move)
 	front.WriteOf(jobs, api.JobsTimeLimit, e.jobs.limitTime)
+	front.WriteOf(jobs, api.JobsParallel, e.jobs.setParallel)
+	front.ReadOf(jobs, api.JobsTrials, e.usage.trials)
 	front.WriteOf(jobs, api.JobsAnnotate, e.jobs.annotate)
 	front.WriteOf(jobs, api.JobsConsent, e.jobs.consent)
 	front.Read(t, api.ImagesList, e.images.list)

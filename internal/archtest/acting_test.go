@@ -28,7 +28,8 @@ func idle() map[string]string {
 		"Job.Description": label, "Job.Meta": label,
 		"Job.SSH": refused, "Job.Jupyter": refused, "BatchSubtask.Algorithm": refused,
 		"Workdir.Source": code, "Workdir.Files": code, "Workdir.Bytes": code, "Workdir.Repo": code,
-		"WorkdirGit.Branch":    code,
+		"WorkdirGit.Branch": code,
+		"Sweep.Metric":      "what lists are ordered by", "Sweep.Goal": "how lists are ordered",
 		"SavedCheckpoint.Rank": "written by nodes, shown to people",
 		"Resources.SKU":        "admission writes what the spec holds into the job",
 	}

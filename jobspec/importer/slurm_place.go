@@ -1,47 +1,23 @@
 package importer
 
 import (
-	"fmt"
 	"path"
 	"strings"
 
 	"nomadlike/nomadlike/structs"
 )
 
-// array makes the index of a subjob that of the array's task.
+// array has the script find the number of its subjob where Slurm has that of a task.
 func (s *slurm) array() {
-	a := s.ask.array
-	if a == nil {
+	if s.ask.array == nil {
 		return
 	}
-	index := "$NOMADLIKE_SUBJOB_INDEX"
-	from := s.given["array"].origin
-	first := a.list[0]
-	switch {
-	case !shells[s.script.program] && (first != 0 || a.step != 1):
-		s.say(lost, from, "import.slurm.array_language")
+	const name, id = "SLURM_ARRAY_TASK_ID", "$NOMADLIKE_ARRAY_ID"
+	if !shells[s.script.program] {
+		s.job.inner("task", "").set("env", table([][2]string{{name, id}}), s.given["array"].origin)
 		return
-	case !shells[s.script.program]:
-		s.job.inner("task", "").set("env", table([][2]string{{"SLURM_ARRAY_TASK_ID", index}}), from)
-		return
-	case a.step == 0:
-		words := make([]string, len(a.list))
-		for i, n := range a.list {
-			words[i] = number(n)
-		}
-		index = fmt.Sprintf("$(echo %s | cut -d\" \" -f$((NOMADLIKE_SUBJOB_INDEX + 1)))", strings.Join(words, " "))
-	case first != 0 || a.step != 1:
-		index = "$((NOMADLIKE_SUBJOB_INDEX"
-		if a.step != 1 {
-			index += fmt.Sprintf(" * %d", a.step)
-		}
-		if first != 0 {
-			index += fmt.Sprintf(" + %d", first)
-		}
-		index += "))"
 	}
-	s.script.preamble = append(s.script.preamble, "export SLURM_ARRAY_TASK_ID="+index)
-	s.say(changed, from, "import.slurm.array")
+	s.script.preamble = append(s.script.preamble, "export "+name+"="+id)
 }
 
 // input has the script read the file that it was to read.

@@ -19,7 +19,7 @@ type slurmAsk struct {
 	cards     gpus // of each node
 	limit     time.Duration
 	limitFrom origin
-	array     *indexes
+	array     *structs.Array
 	dir       string // absolute, when the script names one
 }
 

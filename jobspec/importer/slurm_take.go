@@ -125,17 +125,14 @@ func (s *slurm) instant(given directive, name string) {
 }
 
 func takeArray(s *slurm, given directive) {
-	array, ok := slurmArray(given.value)
-	if !ok {
+	array, err := structs.ParseArray(given.value)
+	if err != nil {
 		s.bad(given)
 		return
 	}
 	s.ask.array = &array
 	s.job.set("type", literal("batch"), given.origin)
-	s.job.inner("batch", "").set("count", number(len(array.list)), given.origin)
-	if array.bound > 0 && array.bound < len(array.list) {
-		s.say(lost, given.origin, "import.slurm.array_bound", "bound", array.bound)
-	}
+	s.job.inner("batch", "").set("array", literal(given.value), given.origin)
 }
 
 // dependencies are the kinds that have a word here.

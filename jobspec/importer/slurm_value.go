@@ -2,7 +2,6 @@ package importer
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -158,70 +157,18 @@ func splitOutside(text string) []string {
 	return append(parts, text[start:])
 }
 
-// indexes is what an array asks for.
-type indexes struct {
-	list  []int // as written, ascending
-	step  int   // when they lie equally far from each other, else 0
-	bound int   // how many may run at a time; 0: all
-}
-
-// slurmArray reads "0-15", "0,6,16-32", "0-15:4" and "1-100%10".
-func slurmArray(text string) (indexes, bool) {
-	var out indexes
-	list, bound, bounded := strings.Cut(text, "%")
-	if bounded {
-		n, ok := slurmCount(bound)
-		if !ok {
-			return out, false
-		}
-		out.bound = n
+// apart is how far numbers lie from each other, 0 where that differs.
+func apart(ids []int) int {
+	if len(ids) == 1 {
+		return 1
 	}
-	seen := make(map[int]bool)
-	for _, part := range strings.Split(list, ",") {
-		span, step, stepped := strings.Cut(part, ":")
-		low, high, isRange := strings.Cut(span, "-")
-		if !isRange {
-			high = low
-		}
-		by := 1
-		from, err := strconv.Atoi(low)
-		to, err2 := strconv.Atoi(high)
-		if stepped {
-			var ok bool
-			if by, ok = slurmCount(step); !ok {
-				return out, false
-			}
-		}
-		if err != nil || err2 != nil || from < 0 || to < from || (to-from)/by >= structs.BatchCountMax {
-			return out, false
-		}
-		for n := from; n <= to; n += by {
-			if !seen[n] {
-				seen[n] = true
-				out.list = append(out.list, n)
-			}
-		}
-		if len(out.list) > structs.BatchCountMax {
-			return out, false
+	step := ids[1] - ids[0]
+	for i := 2; i < len(ids); i++ {
+		if ids[i]-ids[i-1] != step {
+			return 0
 		}
 	}
-	return out.ordered(), true
-}
-
-func (x indexes) ordered() indexes {
-	slices.Sort(x.list)
-	if len(x.list) == 1 {
-		x.step = 1
-		return x
-	}
-	x.step = x.list[1] - x.list[0]
-	for i := 2; i < len(x.list); i++ {
-		if x.list[i]-x.list[i-1] != x.step {
-			x.step = 0
-			break
-		}
-	}
-	return x
+	return step
 }
 
 // signals that a job file knows, by name and by number.

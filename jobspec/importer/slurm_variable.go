@@ -41,8 +41,8 @@ func (b *slurmBody) values() map[string]string {
 		values["SLURM_SUBMIT_DIR"] = quoteShell(a.dir)
 	}
 	if x := a.array; x != nil {
-		values["SLURM_ARRAY_TASK_MIN"], values["SLURM_ARRAY_TASK_MAX"] = number(x.list[0]), number(x.list[len(x.list)-1])
-		values["SLURM_ARRAY_TASK_STEP"] = number(max(x.step, 1))
+		values["SLURM_ARRAY_TASK_MIN"], values["SLURM_ARRAY_TASK_MAX"] = number(x.IDs[0]), number(x.IDs[len(x.IDs)-1])
+		values["SLURM_ARRAY_TASK_STEP"] = number(max(apart(x.IDs), 1))
 	}
 	return values
 }

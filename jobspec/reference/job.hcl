@@ -36,12 +36,35 @@ job "resnet50" {
     subdir = "train"
   }
   batch {
-    count = 100
+    array    = "0-99:2"
+    count    = 50
+    parallel = 10
     subtask "small" {
       algorithm = "resnet"
       command   = "python3 train.py --depth 18"
       env       = { LR = "0.1" }
     }
+  }
+  sweep "random" {
+    param "lr" {
+      log = [1e-5, 1e-1]
+    }
+    param "optimizer" {
+      values = ["adam", "sgd"]
+    }
+    param "layers" {
+      int   = [2, 8]
+      count = 4
+    }
+    param "dropout" {
+      double = [0, 0.5]
+    }
+    max_trials = 50
+    parallel   = 4
+    metric     = "val_loss"
+    goal       = "minimize"
+    seed       = 7
+    args       = "flags"
   }
   distributed "pytorch" {
     world_size        = "procs"

@@ -138,6 +138,7 @@ func Routes() []Route {
 	routes = append(routes, jobRoutes()...)
 	routes = append(routes, jobStoryRoutes()...)
 	routes = append(routes, metricRoutes()...)
+	routes = append(routes, trialRoutes()...)
 	routes = append(routes, templateRoutes()...)
 	routes = append(routes, fileRoutes()...)
 	routes = append(routes, codeRoutes()...)

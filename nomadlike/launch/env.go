@@ -2,6 +2,7 @@ package launch
 
 import (
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -184,6 +185,10 @@ func (b *build) common() {
 	}
 	if b.node.CodeDir != "" {
 		e.set(envCodeDir, b.node.CodeDir)
+	}
+	if params, ok := b.job.Task.Env[structs.EnvParams]; ok {
+		b.out.Files = append(b.out.Files, File{Path: ParamsFile, Mode: 0o644, Content: params + "\n"})
+		e.set("NOMADLIKE_PARAMS_FILE", path.Join(b.node.TaskDir, ParamsFile))
 	}
 	if b.job.Batch != nil && a.Subjob >= 0 && a.Subjob < len(b.job.Batch.Subtasks) {
 		e.set("NOMADLIKE_SUBJOB_NAME", b.job.Batch.Subtasks[a.Subjob].Name)

@@ -145,6 +145,9 @@ func Build(input Input) (Launch, error) {
 	return b.out, nil
 }
 
+// ParamsFile is where a trial of a sweep finds its parameters, in its task's directory.
+const ParamsFile = "params.json"
+
 // Check reports whether the commands of a job can be launched at all, and what
 // its author may want to know about them. It is Build for a made-up placement:
 // what does not depend on nodes is found before the job queues.
@@ -191,7 +194,7 @@ func Somewhere(job *structs.Job) NodeFacts {
 
 // distinctCommands is how many subjobs must be looked at to see every command.
 func distinctCommands(job *structs.Job) int {
-	if job.Batch == nil {
+	if job.Batch == nil { // the trials of a sweep have one
 		return 1
 	}
 	return len(job.Batch.Subtasks)
@@ -229,6 +232,7 @@ func newBuild(input Input) (*build, error) {
 	if job == nil || alloc == nil || alloc.Rank < 0 || alloc.Rank >= len(input.Members) {
 		return nil, structs.NewError(structs.CodeInternal, "launch.input", "what", "job, allocation or members are missing")
 	}
+	job = job.ForSubjob(alloc.Subjob)
 	gang := input.Gang
 	if gang == nil || len(gang.hosts) != len(input.Members) {
 		var err error

@@ -15,7 +15,7 @@ func (b *Board) Submit(job *structs.Job, subjob *structs.Subjob) {
 	e := b.newEntry(job, subjob)
 	e.stand = waiting
 	switch {
-	case len(subjob.Pending) > 0:
+	case subjob.Held():
 		e.stand = held
 	case subjob.NotBefore > b.now:
 		e.stand = delayed

@@ -22,7 +22,7 @@ type stand uint8
 
 const (
 	gone      stand = iota // the slot is free
-	held                   // queued, but not before other jobs got somewhere: nothing looks at it
+	held                   // queued, but not before other jobs got somewhere, or others of its job ended: nothing looks at it
 	delayed                // queued, but not before a time
 	waiting                // queued, in a group
 	nominated              // queued, with nodes nominated for it

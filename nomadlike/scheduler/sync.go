@@ -109,7 +109,7 @@ func (b *Board) putSubjob(c *structs.SubjobChange) {
 	switch {
 	case c.Subjob.State == structs.JobQueued && c.Subjob.Nomination != nil:
 		e.stand, e.nomination = nominated, b.nodes.nominationOf(&e, c.Subjob.Nomination)
-	case c.Subjob.State == structs.JobQueued && len(c.Subjob.Pending) > 0:
+	case c.Subjob.State == structs.JobQueued && c.Subjob.Held():
 		e.stand = held
 	case c.Subjob.State == structs.JobQueued && c.Subjob.NotBefore > b.now:
 		e.stand = delayed

@@ -69,7 +69,7 @@ func (a *assigned) news(snapshot *state.Snapshot, members *memberCache) *structs
 			continue
 		}
 		news.Set = append(news.Set, structs.Assignment{
-			Alloc: alloc, Job: withoutSource(view.Job),
+			Alloc: alloc, Job: withoutSource(view.Job.ForSubjob(alloc.Subjob)),
 			Members: members.of(snapshot, alloc, view.Job), RunAs: pool.RunAs(view.Job),
 		})
 	}

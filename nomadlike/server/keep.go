@@ -17,7 +17,7 @@ func fixKeep(snapshot *state.Snapshot, job *structs.Job) []structs.Problem {
 	if keep == nil {
 		return nil
 	}
-	keep.Storage, keep.Apart = "", job.Batch != nil
+	keep.Storage, keep.Apart = "", job.Batched()
 	id := structs.DataID{Project: job.Project, Kind: keep.As, Name: job.KeptName()}
 	problem := func(id string, params ...string) []structs.Problem {
 		return []structs.Problem{placeProblem("output.keep", id, append([]string{"kind", keep.As, "name", job.KeptName()}, params...)...)}

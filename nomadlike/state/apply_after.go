@@ -51,9 +51,12 @@ func pendingOf(job *structs.Job, status func(id string) (JobStatus, bool)) ([]st
 
 // waitAtFirst is why a subjob waits before any pass of the scheduler looks at it, nil for
 // what only that knows.
-func waitAtFirst(job *structs.Job, pending []string, now structs.UnixNano) *structs.WaitReason {
-	if len(pending) > 0 {
-		return job.AfterWait(pending)
+func waitAtFirst(job *structs.Job, subjob *structs.Subjob, now structs.UnixNano) *structs.WaitReason {
+	if len(subjob.Pending) > 0 {
+		return job.AfterWait(subjob.Pending)
+	}
+	if subjob.Turn {
+		return job.TurnWait()
 	}
 	if job.BeginAt > now {
 		return job.BeginWait()
@@ -106,9 +109,9 @@ func (tx *txn) followJob(row *subjobRow, id string, status JobStatus) {
 			tx.tell(jobEvent("event.job.released", job, &after), "job", job.Name)
 		}
 	}
-	after.Wait = waitAtFirst(job, after.Pending, tx.now)
+	after.Wait = waitAtFirst(job, &after, tx.now)
 	tx.putSubjob(job, row.Subjob, &after)
-	if len(after.Pending) == 0 {
+	if !after.Held() {
 		tx.wakeSchedule()
 	}
 }

@@ -359,7 +359,7 @@ func (tx *txn) endSubjob(job *structs.Job, before, after *structs.Subjob, end st
 	}
 	after.State, after.FinishedAt, after.Reason = state, tx.now, reason
 	after.StopIntended, after.Wait, after.NotBefore, after.NoPassingAt, after.Control = "", nil, 0, 0, nil
-	after.Pending = nil
+	after.Pending, after.Turn = nil, false
 	if after.Nomination != nil {
 		tx.releaseNodes(after.Nomination, structs.SubjobKey(job.ID, after.Index))
 		after.Nomination = nil

@@ -81,12 +81,17 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 	tx.putJobStatus(&jobStatusRow{JobID: job.ID, SubmittedAt: tx.now, Status: JobStatus{
 		State: structs.JobQueued, ExitOf: -1, CreateIndex: tx.index(), ModifyIndex: tx.index(),
 	}})
-	wait := waitAtFirst(job, pending, tx.now)
+	var wait *structs.WaitReason // most share one
 	for i := range job.SubjobCount() {
 		subjob := &structs.Subjob{
 			JobID: job.ID, Index: i, State: structs.JobQueued,
-			QueuedAt: tx.now, Place: placeOf(tx.index()), CreateIndex: tx.index(), Pending: pending, Wait: wait,
+			QueuedAt: tx.now, Place: placeOf(tx.index()), CreateIndex: tx.index(), Pending: pending,
+			Turn: job.Parallel() > 0 && i >= job.Parallel(),
 		}
+		if i == 0 || i == job.Parallel() {
+			wait = waitAtFirst(job, subjob, tx.now)
+		}
+		subjob.Wait = wait
 		if job.BeginAt > tx.now {
 			subjob.NotBefore = job.BeginAt
 		}
@@ -115,6 +120,9 @@ func sameRequest(before, job *structs.Job) bool {
 	plain := func(job *structs.Job) []byte {
 		one := *job
 		one.ID, one.SubmittedAt, one.Priority, one.TimeLimit, one.Tags, one.Note = "", 0, "", 0, nil, ""
+		if one.Batched() {
+			one = *one.WithParallel(0)
+		}
 		one.Number, one.BeginAt, one.DeadlineAt, one.After = 0, 0, 0, slices.Clone(one.After)
 		for i := range one.After {
 			one.After[i].ID = "" // its name may mean another job by now
@@ -403,7 +411,7 @@ func (tx *txn) explainWaits(waits []structs.WaitUpdate) {
 		}
 		job, _ := tx.job(update.JobID)
 		subjob, ok := tx.subjob(update.JobID, update.Subjob)
-		if !ok || subjob.State != structs.JobQueued || len(subjob.Pending) > 0 {
+		if !ok || subjob.State != structs.JobQueued || subjob.Held() {
 			continue
 		}
 		after := *subjob

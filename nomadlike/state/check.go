@@ -46,7 +46,7 @@ func jobProblem(job *structs.Job) string {
 		return "idempotency_key"
 	case job.Nodes < 1 || job.Nodes > structs.NodesMax:
 		return "nodes"
-	case job.Batch != nil && job.Batch.Count < 0, job.SubjobCount() < 1, job.SubjobCount() > structs.BatchCountMax:
+	case job.Batch != nil && (job.Batch.Count < 0 || job.Batch.Parallel < 0), job.Sweep != nil && (job.Sweep.Parallel < 0 || job.Sweep.MaxTrials < 0), job.SubjobCount() < 1, job.SubjobCount() > structs.BatchCountMax:
 		return "batch"
 	case len(job.Resources) == 0:
 		return "resources"

@@ -131,7 +131,8 @@ func (w *generator) submit(s *Snapshot) []byte {
 		job.IdempotencyKey = fmt.Sprintf("key-%d", w.chance.Intn(4))
 	}
 	if w.maybe(4) {
-		job.Batch = &structs.Batch{Count: w.pick(1, 2, 5)}
+		count := w.pick(1, 2, 5)
+		job.Batch = &structs.Batch{Count: count, Parallel: count / 4}
 	}
 	switch w.chance.Intn(4) {
 	case 0:
@@ -296,6 +297,9 @@ func (w *generator) queueCommand(s *Snapshot) []byte {
 		return w.forecasts(s)
 	}
 	if w.maybe(3) {
+		if w.now%2 == 0 { // as random as a draw, and leaves the draws after it as they were
+			return encode(structs.CommandJobParallel, w.now, &structs.JobParallel{JobID: id, Parallel: int(w.now/2%5) - 1})
+		}
 		return encode(structs.CommandJobTimeLimit, w.now, &structs.JobTimeLimit{JobID: id, TimeLimit: structs.Duration(w.pick(0, -1, 1e9, 20e9))})
 	}
 	body := &structs.QueueMove{JobID: id, Last: w.maybe(4)}
@@ -311,10 +315,13 @@ func (w *generator) queueCommand(s *Snapshot) []byte {
 // control pauses, continues, throttles or finishes a job, or tries to.
 func (w *generator) control(s *Snapshot) []byte {
 	id := w.anyJob(s)
-	var running []string
+	var running, paused []string
 	for view := range s.Jobs() {
 		if state := view.Status.State; state == structs.JobRunning || state == structs.JobPaused {
 			running = append(running, view.Job.ID)
+		}
+		if view.Status.Counts.Paused > 0 {
+			paused = append(paused, view.Job.ID)
 		}
 	}
 	if one, ok := pickOf(w, running); ok && !w.maybe(4) {
@@ -334,6 +341,9 @@ func (w *generator) control(s *Snapshot) []byte {
 		body.Paused, body.Continue = true, w.maybe(10)
 	case 2, 3:
 		body.Continue = true
+		if one, ok := pickOf(w, paused); ok {
+			body.JobID, body.Subjob = one, nil
+		}
 	}
 	body.Busy, body.Idle = structs.Duration(w.pick(0, 1e6, 1e9)), structs.Duration(w.pick(0, -1, 1e9))
 	return encode(structs.CommandJobControl, w.now, body)

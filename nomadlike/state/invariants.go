@@ -76,7 +76,7 @@ func (c *checker) jobs() {
 
 func (c *checker) subjobs(view JobView) {
 	var counts Counts
-	next := 0
+	next, turns := 0, 0
 	for subjob := range c.snapshot.Subjobs(view.Job.ID) {
 		if subjob.Index != next {
 			c.fail("I10: job %s has subjob %d where %d should be", view.Job.ID, subjob.Index, next)
@@ -90,10 +90,17 @@ func (c *checker) subjobs(view JobView) {
 		if !subjob.State.Terminal() {
 			c.live++
 		}
+		if subjob.Turn {
+			turns++
+		}
 		c.subjob(view.Job, subjob)
 	}
 	if next != view.Job.SubjobCount() {
 		c.fail("I10: job %s has %d subjobs instead of %d", view.Job.ID, next, view.Job.SubjobCount())
+	}
+	most := view.Job.Parallel()
+	if turns != view.Status.Turns || turns > 0 && view.Status.Released() < most {
+		c.fail("I24: of job %s %d subjobs wait for their turn, %d are counted, %d of %d have theirs", view.Job.ID, turns, view.Status.Turns, view.Status.Released(), most)
 	}
 	if counts != view.Status.Counts || counts.State() != view.Status.State {
 		c.fail("I10: job %s stands at %v %s, its subjobs at %v", view.Job.ID, view.Status.Counts, view.Status.State, counts)
@@ -103,8 +110,8 @@ func (c *checker) subjobs(view JobView) {
 // subjob checks that the newest attempt stands where the subjob says.
 func (c *checker) subjob(job *structs.Job, subjob *structs.Subjob) {
 	where := fmt.Sprintf("subjob %s/%d (%s, attempt %d)", subjob.JobID, subjob.Index, subjob.State, subjob.Attempt)
-	if len(subjob.Pending) > 0 && subjob.State != structs.JobQueued {
-		c.fail("I24: %s waits for other jobs", where)
+	if subjob.Held() && subjob.State != structs.JobQueued {
+		c.fail("I24: %s is held", where)
 	}
 	for _, id := range subjob.Pending {
 		if other, ok := c.snapshot.Job(id); !ok || other.Status.State.Terminal() {

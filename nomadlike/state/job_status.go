@@ -10,10 +10,17 @@ type JobStatus struct {
 	Attempt     uint64           `json:"attempt"`              // highest attempt number of its subjobs
 	StartedAt   structs.UnixNano `json:"started_at,omitempty"` // when the first subjob ran first
 	FinishedAt  structs.UnixNano `json:"finished_at,omitempty"`
-	ExitCode    int              `json:"exit_code"` // of the lowest subjob that ended without success, else 0
-	ExitOf      int              `json:"exit_of"`   // that subjob, or -1
+	ExitCode    int              `json:"exit_code"`                  // of the lowest subjob that ended without success, else 0
+	ExitOf      int              `json:"exit_of"`                    // that subjob, or -1
+	Turns       int              `json:"turns,omitempty" since:"53"` // queued subjobs that wait for their turn
 	CreateIndex uint64           `json:"create_index"`
 	ModifyIndex uint64           `json:"modify_index"`
+}
+
+// Released is how many subjobs have not ended and do not wait for their turn.
+func (s *JobStatus) Released() int {
+	c := &s.Counts
+	return c.Queued + c.Starting + c.Running + c.Paused + c.Stopping - s.Turns
 }
 
 // Counts is the number of subjobs in each state.
@@ -89,6 +96,12 @@ func (s JobStatus) after(before, after *structs.Subjob, now structs.UnixNano, in
 		*s.Counts.of(before.State)--
 	}
 	*s.Counts.of(after.State)++
+	if before != nil && before.Turn {
+		s.Turns--
+	}
+	if after.Turn {
+		s.Turns++
+	}
 	s.State = s.Counts.State()
 	s.Attempt = max(s.Attempt, after.Attempt)
 	if after.StartedAt != 0 && s.StartedAt == 0 {

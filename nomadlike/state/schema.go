@@ -64,6 +64,7 @@ const (
 	indexIdentity   = "identity"   // accounts by who they are to providers
 	indexNumber     = "number"     // jobs by their number
 	indexPending    = "pending"    // queued subjobs by each job that they wait for
+	indexTurn       = "turn"       // queued subjobs that wait for their turn, by job and number
 	indexWithdraw   = "withdraw"   // queued subjobs by the time at which they leave the queue
 	indexTree       = "tree"       // jobs by the code that travels with them
 	indexData       = "data"       // jobs by each version of named data that they use
@@ -286,6 +287,12 @@ func schema() *memdb.DBSchema {
 				}
 				return append(indexKey(uint64(r.Withdraw)), subjobKey(r.Subjob.JobID, r.Subjob.Index)...)
 			},
+			indexTurn: func(r *subjobRow) []byte {
+				if r.Subjob.State != structs.JobQueued || !r.Subjob.Turn {
+					return nil
+				}
+				return subjobKey(r.Subjob.JobID, r.Subjob.Index)
+			},
 			indexNomination: func(r *subjobRow) []byte {
 				if r.Subjob.Nomination == nil {
 					return nil
@@ -488,17 +495,17 @@ func rankKey(jobID string, subjob int, attempt uint64, rank int) []byte {
 }
 
 // queueKey sorts higher tiers first, then by place, then by subjob; behind all of them
-// those that wait for other jobs.
+// those that are held.
 func (r *subjobRow) queueKey() []byte {
 	key := tierKey(r.Tier, len(r.Subjob.JobID)+14)
-	if len(r.Subjob.Pending) > 0 {
+	if r.Subjob.Held() {
 		key = append(key[:0], pendingTier, key[0])
 	}
 	key = appendString(appendUint(key, r.Subjob.Place), r.Subjob.JobID)
 	return binary.BigEndian.AppendUint32(key, uint32(r.Subjob.Index)) // far above structs.BatchCountMax
 }
 
-// pendingTier begins the queueKey of what waits for other jobs: behind every tier.
+// pendingTier begins the queueKey of what is held: behind every tier.
 const pendingTier = 255
 
 // tierKey begins every queueKey of a tier; more bytes are to follow.

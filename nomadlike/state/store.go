@@ -235,6 +235,8 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyImageTold), true
 	case structs.CommandTemplatePut:
 		return read(applyTemplatePut), true
+	case structs.CommandJobParallel:
+		return read(applyJobParallel), true
 	case structs.CommandTemplateDelete:
 		return read(applyTemplateDelete), true
 	case structs.CommandJobControl:
@@ -326,6 +328,7 @@ func (tx *txn) apply(entry Entry) structs.ApplyResult {
 		return refused(refusal)
 	}
 	tx.followJobs()
+	tx.passTurns()
 	tx.reviewNominations()
 	return result
 }

@@ -209,6 +209,8 @@ func (p *play) do(verb string, args []string) {
 		p.people(verb, plain, named)
 	case "tag", "note":
 		p.annotate(verb, plain)
+	case "parallel":
+		p.apply(structs.CommandJobParallel, &structs.JobParallel{JobID: "job-" + plain[0], Parallel: p.number(plain[1], 0)})
 	case "limit":
 		p.apply(structs.CommandJobTimeLimit, &structs.JobTimeLimit{JobID: "job-" + plain[0], TimeLimit: p.span(plain[1])})
 	case "move":
@@ -392,7 +394,7 @@ func (p *play) submit(plain []string, named map[string]string) {
 		job.VIP.Ask, job.KillsLast = &structs.VIPAsk{For: p.span(named["ask"]), Silence: named["silence"], Message: "paper deadline"}, true
 	}
 	if count := p.number(named["count"], 0); count > 0 {
-		job.Batch = &structs.Batch{Count: count}
+		job.Batch = &structs.Batch{Count: count, Parallel: p.number(named["parallel"], 0)}
 	}
 	if restarts := p.number(named["restarts"], 0); restarts > 0 {
 		job.Restart = &structs.Restart{MaxRestarts: restarts, Delay: p.span(named["delay"])}
@@ -638,7 +640,7 @@ func (p *play) show(name string) {
 		if subjob.NotBefore != 0 {
 			fmt.Fprintf(&p.out, " delay=%s", subjob.NotBefore.Sub(p.now))
 		}
-		if len(subjob.Pending) > 0 {
+		if subjob.Held() {
 			fmt.Fprintf(&p.out, " %q", messages.Text(messages.English, subjob.Wait.ID, subjob.Wait.Params))
 		}
 		if subjob.Reason != nil {

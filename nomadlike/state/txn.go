@@ -31,6 +31,7 @@ type txn struct {
 	owned   map[string]*structs.ProjectUsage // rows of tableHoldings that this batch made, by project
 	named   map[string]string                // newest job that this batch made of each name
 	moved   []string                         // jobs that ran first, or ended, by this command
+	freed   []string                         // jobs with a bound of what may run, of which this command ended a subjob
 	pending bool                             // this batch stored subjobs that wait for other jobs
 	reviews []nominationReview               // nominations to look at when the command is done
 	blocked map[string]int                   // nomination -> rank that lacked room when it was last looked at
@@ -272,7 +273,7 @@ func (tx *txn) putSubjob(job *structs.Job, before, after *structs.Subjob) {
 	}
 	tx.putRow(after, row)
 	if before != nil && before.State == after.State && before.Attempt == after.Attempt &&
-		before.StartedAt == after.StartedAt {
+		before.StartedAt == after.StartedAt && before.Turn == after.Turn {
 		return
 	}
 	if before == nil || before.State.Terminal() {
@@ -282,6 +283,9 @@ func (tx *txn) putSubjob(job *structs.Job, before, after *structs.Subjob) {
 	if after.State.Terminal() {
 		tx.meta.Live--
 		tx.countLive(job, live{subjobs: -1})
+		if job.Parallel() > 0 {
+			tx.freed = append(tx.freed, job.ID)
+		}
 	}
 	sum := *tx.jobStatus(after.JobID)
 	ended, ran := sum.Status.State.Terminal(), sum.Status.StartedAt != 0

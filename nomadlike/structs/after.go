@@ -94,6 +94,11 @@ func (w *WaitReason) Waits() bool {
 	return false
 }
 
+// TurnWait is why a subjob waits for its turn.
+func (j *Job) TurnWait() *WaitReason {
+	return &WaitReason{Reason: *NewReason("scheduler.turn")}
+}
+
 // NeverReason is why a job that waited for another does so no more, when that has ended
 // in a state that leaves no hope.
 func (a *After) NeverReason(state JobState) *Reason {
@@ -134,7 +139,7 @@ func (j *Job) WithdrawAt(s *Subjob) UnixNano {
 	if j.DeadlineAt != 0 {
 		at = max(1, j.DeadlineAt.Add(-j.TimeLimit.Std()))
 	}
-	if j.MaxQueueTime > 0 && s.StartedAt == 0 && len(s.Pending) == 0 {
+	if j.MaxQueueTime > 0 && s.StartedAt == 0 && !s.Held() {
 		if over := max(s.QueuedAt, j.BeginAt).Add(j.MaxQueueTime.Std()); at == 0 || over < at {
 			at = over
 		}
@@ -178,6 +183,9 @@ func (j *Job) Trial(index int, now UnixNano, createIndex uint64) *Subjob {
 	s := &Subjob{JobID: j.ID, Index: index, State: JobQueued, QueuedAt: now, CreateIndex: createIndex, Pending: j.AfterIDs()}
 	if j.BeginAt > now {
 		s.NotBefore, s.Wait = j.BeginAt, j.BeginWait()
+	}
+	if most := j.Parallel(); most > 0 && index >= most {
+		s.Turn, s.Wait = true, j.TurnWait()
 	}
 	if len(s.Pending) > 0 {
 		s.Wait = j.AfterWait(s.Pending)

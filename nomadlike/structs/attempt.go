@@ -134,7 +134,7 @@ func RankName(job *Job, subjob int, attempt uint64, rank int) string {
 	if job.IsServer(rank) {
 		place = "ps" + strconv.Itoa(rank-job.Nodes)
 	}
-	if job.Batch != nil {
+	if job.Batched() {
 		return fmt.Sprintf("%s-s%d-%d-%s", job.Name, subjob, attempt, place)
 	}
 	return fmt.Sprintf("%s-%d-%s", job.Name, attempt, place)

@@ -81,6 +81,7 @@ const (
 	CommandImageTold            CommandKind = 72 // admission: what somebody has done with an image
 	CommandTemplatePut          CommandKind = 73 // admission
 	CommandTemplateDelete       CommandKind = 74 // admission
+	CommandJobParallel          CommandKind = 75 // admission
 )
 
 // Command is one entry of the replicated log. Time, ids and every random
@@ -428,6 +429,13 @@ type QueueMove struct {
 type JobTimeLimit struct {
 	JobID     string   `json:"job_id"`
 	TimeLimit Duration `json:"time_limit"`
+}
+
+// JobParallel changes how many subjobs of a batch or a sweep may be placed at a time; 0:
+// all. What runs goes on.
+type JobParallel struct {
+	JobID    string `json:"job_id"`
+	Parallel int    `json:"parallel"`
 }
 
 // Forecasts keeps answers that were given.

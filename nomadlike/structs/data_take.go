@@ -46,7 +46,7 @@ func (j *Job) OutputOf(subjob int) string {
 
 // KeptPath is a path below the output of a subjob as one below that of its job.
 func (j *Job) KeptPath(subjob int, below string) string {
-	if j.Batch == nil {
+	if !j.Batched() {
 		return below
 	}
 	return path.Join(j.Name+"-"+strconv.Itoa(subjob), below)

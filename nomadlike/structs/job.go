@@ -54,6 +54,7 @@ type Job struct {
 	ExpectedRuntime Duration          `json:"expected_runtime,omitempty"`
 	Nodes           int               `json:"nodes"`
 	Batch           *Batch            `json:"batch,omitempty"`
+	Sweep           *Sweep            `json:"sweep,omitempty" since:"53"` // nil: no trials
 	Distributed     Distributed       `json:"distributed"`
 	Resources       []Resources       `json:"resources"` // equal alternatives; the first that can start wins
 	Placement       Placement         `json:"placement,omitzero"`
@@ -123,6 +124,11 @@ type Job struct {
 type Batch struct {
 	Count    int            `json:"count,omitempty"`    // N equal sub-jobs, told apart by an index
 	Subtasks []BatchSubtask `json:"subtasks,omitempty"` // different sub-jobs, in order
+	// Array numbers the sub-jobs as ParseArray reads it; Count is how many it has.
+	Array string `json:"array,omitempty" since:"53"`
+	// Parallel is how many may be placed, or wait for a place, at a time; 0: all. It may be
+	// changed while the job lives, see JobParallel.
+	Parallel int `json:"parallel,omitempty" since:"53"`
 }
 
 // BatchSubtask is one of the different sub-jobs of a batch.
@@ -455,6 +461,9 @@ type Tensorboard struct {
 
 // SubjobCount is the number of independent gangs of the job: 1 for training.
 func (j *Job) SubjobCount() int {
+	if j.Sweep != nil {
+		return j.Sweep.Trials()
+	}
 	if j.Batch == nil {
 		return 1
 	}

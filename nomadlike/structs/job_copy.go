@@ -13,6 +13,7 @@ func (j *Job) Copy() *Job {
 	}
 	c := *j
 	c.Batch = j.Batch.Copy()
+	c.Sweep = j.Sweep.Copy()
 	c.Resources = slices.Clone(j.Resources)
 	for i := range c.Resources {
 		c.Resources[i] = c.Resources[i].Copy()

@@ -21,7 +21,11 @@ func fullJob() *Job {
 		Name: "resnet50", Project: "vision", Type: JobTypeTraining, Category: "training", Description: "baseline",
 		Priority: PriorityUrgent, Preemptible: true, Access: AccessReadOnly, TimeLimit: Duration(48 * time.Hour),
 		ExpectedRuntime: Duration(6 * time.Hour), Nodes: 4,
-		Batch: &Batch{Count: 2, Subtasks: []BatchSubtask{{Name: "a", Algorithm: "b", Command: "c", Env: map[string]string{"D": "e"}}}},
+		Sweep: &Sweep{
+			Method: SweepGrid, MaxTrials: 3, Parallel: 2, Metric: "loss", Goal: GoalMinimize, Seed: 7, Args: ArgsFlags,
+			Params: []SweepParam{{Name: "lr", Values: []string{"1"}, Int: []string{"1", "2"}, Double: []string{"1", "2"}, Log: []string{"1", "2"}, Count: 2}},
+		},
+		Batch: &Batch{Count: 2, Array: "0-1", Parallel: 1, Subtasks: []BatchSubtask{{Name: "a", Algorithm: "b", Command: "c", Env: map[string]string{"D": "e"}}}},
 		Distributed: Distributed{
 			Mode: ModePyTorch, WorldSize: "nodes", Rewrite: "launch", Launcher: "no_ssh", ProcsPerNode: 8,
 			MasterPort: 2222, ParameterServers: 1, Chief: true, MinNodes: 1, RankTable: "v1.0", Emulate: "dlws",

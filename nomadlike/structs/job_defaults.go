@@ -75,9 +75,10 @@ func (j *Job) SetDefaults() []Default {
 	d := defaulter{}
 	fill(&d, "project", &j.Project, DefaultProject)
 	jobType := JobTypeTraining
-	if j.Batch != nil {
+	if j.Batched() {
 		jobType = JobTypeBatch
 	}
+	d.batched(j)
 	fill(&d, "type", &j.Type, jobType)
 	fill(&d, "priority", &j.Priority, PriorityNormal)
 	fill(&d, "access", &j.Access, DefaultAccess)
@@ -173,6 +174,23 @@ func fill[T comparable](d *defaulter, path string, field *T, value T) {
 		written = FormatDuration(span)
 	}
 	d.chosen = append(d.chosen, Default{Path: path, Value: written, From: d.from})
+}
+
+// batched counts an array, and takes from it how many may run at a time.
+func (d *defaulter) batched(j *Job) {
+	if b := j.Batch; b != nil && b.Array != "" {
+		if array, err := ParseArray(b.Array); err == nil {
+			if b.Count == 0 {
+				b.Count = len(array.IDs)
+			}
+			if b.Parallel == 0 {
+				b.Parallel = array.Parallel
+			}
+		}
+	}
+	if s := j.Sweep; s != nil {
+		fill(d, "sweep.goal", &s.Goal, GoalMinimize)
+	}
 }
 
 // distributed chooses single for one node and none for more: without a mode

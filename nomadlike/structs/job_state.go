@@ -158,10 +158,17 @@ type Subjob struct {
 	// Pending are the jobs of Job.After that it still waits for, by id: while there are
 	// any it stands in the queue and nobody looks at it. Versions of the subjob share
 	// them: they are never changed in place.
-	Pending     []string `json:"pending,omitempty" since:"52"`
-	CreateIndex uint64   `json:"create_index"`
-	ModifyIndex uint64   `json:"modify_index"`
+	Pending []string `json:"pending,omitempty" since:"52"`
+	// Turn: it waits until others of its job have ended, because no more than
+	// Job.Parallel may be placed at a time.
+	Turn        bool   `json:"turn,omitempty" since:"53"`
+	CreateIndex uint64 `json:"create_index"`
+	ModifyIndex uint64 `json:"modify_index"`
 }
+
+// Held reports whether it stands in the queue and may not start: for other jobs, or for
+// its turn within its own.
+func (s *Subjob) Held() bool { return s.Turn || len(s.Pending) > 0 }
 
 // NextAttempt is the number that its next attempt must get.
 func (s *Subjob) NextAttempt() uint64 { return max(s.Attempt, s.AttemptsFrom) + 1 }

@@ -90,6 +90,7 @@ func (j *Job) Validate() []Problem {
 	v.general(j)
 	v.start(j)
 	v.batch(j)
+	v.sweep(j)
 	v.distributed(j)
 	v.resources(j)
 	v.placement(j)
@@ -324,54 +325,6 @@ func (v *validator) throttle(j *Job) {
 	}
 	if !j.Supports.Throttles() {
 		v.add("throttle", "job.throttle_unsupported", "job.throttle_unsupported.hint")
-	}
-}
-
-func (v *validator) batch(j *Job) {
-	b := j.Batch
-	if b == nil {
-		if j.Type == JobTypeBatch {
-			v.add("batch", "job.batch.missing", "job.batch.missing.hint")
-		}
-		return
-	}
-	if j.Type != JobTypeBatch {
-		v.add("batch", "job.batch.type", "job.batch.type.hint", "type", j.Type)
-	}
-	if j.Checkpoint != nil {
-		v.excludes("checkpoint", "batch")
-	}
-	switch {
-	case len(b.Subtasks) > 0 && b.Count != 0:
-		v.add("batch.count", "job.batch.both", "job.batch.both.hint", "count", b.Count, "subtasks", len(b.Subtasks))
-	case len(b.Subtasks) > 0:
-		v.subtasks(b)
-	case v.integer("batch.count", b.Count, 1, BatchCountMax) && j.Nodes >= 1 && j.Nodes <= NodesMax:
-		if ranks := b.Count * j.Nodes; ranks > JobRanksMax {
-			v.add("batch.count", "job.batch.ranks", "", "count", b.Count, "nodes", j.Nodes, "ranks", ranks, "max", JobRanksMax)
-		}
-	}
-}
-
-func (v *validator) subtasks(b *Batch) {
-	if len(b.Subtasks) > BatchCountMax {
-		v.add("batch", "job.too_many", "", "what", "subtask", "count", len(b.Subtasks), "max", BatchCountMax)
-		return
-	}
-	seen := make(map[string]bool, len(b.Subtasks))
-	for i, s := range b.Subtasks {
-		path := IndexedPath("batch.subtask", i)
-		if v.name(path+".name", s.Name) && seen[s.Name] {
-			v.add(path+".name", "job.duplicate", "", "value", s.Name)
-		}
-		seen[s.Name] = true
-		if s.Algorithm != "" {
-			v.name(path+".algorithm", s.Algorithm)
-		}
-		if s.Command != "" {
-			v.command(path+".command", s.Command)
-		}
-		v.env(path+".env", s.Env)
 	}
 }
 

@@ -8,9 +8,12 @@ func (j *Job) NotAvailable() []Problem {
 	if j.Type == JobTypeDev {
 		v.later("type", `type = "dev"`)
 	}
-	if j.Batch != nil && len(j.Batch.Subtasks) > 0 {
-		v.later(IndexedPath("batch.subtask", 0), "subtask")
+	if j.Batch != nil {
+		for i, s := range j.Batch.Subtasks {
+			v.laterIf(s.Algorithm != "", IndexedPath("batch.subtask", i)+".algorithm", "subtask { algorithm }")
+		}
 	}
+	v.laterIf(j.Sweep != nil && j.Sweep.Method == SweepASHA, "sweep", `sweep "asha"`)
 	v.laterIf(j.Fencing == FencingStrict && j.Task.Driver != DriverExec && j.Task.Driver != DriverDocker, "fencing", `fencing = "strict" with driver = "`+j.Task.Driver+`"`)
 	v.laterIf(j.SSH, "ssh", "ssh")
 	v.laterIf(j.Jupyter, "jupyter", "jupyter")

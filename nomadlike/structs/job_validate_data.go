@@ -69,7 +69,7 @@ func (v *validator) outputKeep(j *Job) {
 	if j.Output == "" {
 		v.add("output", "job.keep_output", "job.keep_output.hint")
 	}
-	if count := j.SubjobCount(); j.Batch != nil && count > DataVersionsMax {
+	if count := j.SubjobCount(); j.Batched() && count > DataVersionsMax {
 		v.add("output.keep.as", "job.keep_batch", "job.keep_batch.hint", "count", count, "max", DataVersionsMax)
 	}
 	v.choice("output.keep.as", keep.As, false, TakenKinds()...)

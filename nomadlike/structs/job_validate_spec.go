@@ -254,7 +254,7 @@ func (v *validator) vip(j *Job) {
 	if j.Preemptible {
 		v.excludes("vip", "preemptible")
 	}
-	if j.Batch != nil {
+	if j.Batched() {
 		v.excludes("vip", "batch")
 	}
 	if j.Elastic != nil {

@@ -33,8 +33,10 @@ func (e *UnknownFieldError) Error() string {
 // OldestProtocol or one before it.
 func kindSince(kind structs.CommandKind) int {
 	switch {
-	case kind > structs.CommandTemplateDelete:
+	case kind > structs.CommandJobParallel:
 		return ProtocolVersion // whoever adds a kind says here since when
+	case kind == structs.CommandJobParallel:
+		return ProtocolSweeps
 	case kind >= structs.CommandTemplatePut:
 		return ProtocolTemplates
 	case kind >= structs.CommandImagePut:

@@ -311,7 +311,9 @@ export interface Bar {
 }
 
 export interface Batch {
+  array?: string
   count?: number
+  parallel?: number
   subtasks?: BatchSubtask[]
 }
 
@@ -1382,6 +1384,7 @@ export interface Job {
   stop_grace: string
   submitted_at?: string
   supports?: Supports
+  sweep?: Sweep
   tags?: string[]
   task: Task
   tensorboard?: Tensorboard
@@ -2326,6 +2329,15 @@ export interface OutputKeep {
   when?: string
 }
 
+export interface ParallelRequest {
+  parallel: number
+}
+
+export interface ParamValue {
+  name: string
+  value: string
+}
+
 export interface PasswordChanged {
   first?: string
   index: number
@@ -3179,6 +3191,7 @@ export interface Subjob {
   state: JobState
   stop_by?: string
   stop_intended?: JobState
+  turn?: boolean
   wait?: WaitReason
 }
 
@@ -3192,6 +3205,26 @@ export interface Supports {
   pause?: boolean
   resume?: boolean
   throttle?: boolean
+}
+
+export interface Sweep {
+  args?: string
+  goal?: string
+  max_trials?: number
+  method: string
+  metric?: string
+  parallel?: number
+  params: SweepParam[] | null
+  seed?: number
+}
+
+export interface SweepParam {
+  count?: number
+  double?: string[]
+  int?: string[]
+  log?: string[]
+  name: string
+  values?: string[]
 }
 
 export interface TableColumn {
@@ -3333,6 +3366,28 @@ export interface TokenRequest {
   ttl?: string
   user?: string
   verbs?: string[]
+}
+
+export interface Trial {
+  attempt?: number
+  exit_code?: number
+  finished_at?: string
+  metric?: MetricResult
+  name?: string
+  params?: ParamValue[]
+  started_at?: string
+  state: JobState
+  subjob: number
+  turn?: boolean
+}
+
+export interface TrialList {
+  away?: string[]
+  goal?: string
+  left_out?: number
+  metric?: string
+  trials: Trial[] | null
+  waiting?: number
 }
 
 export interface Usage {

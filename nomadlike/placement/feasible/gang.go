@@ -18,7 +18,7 @@ func GangProblem(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPla
 		return structs.NewReason("scheduler.refused_gone")
 	case subjob.State != structs.JobQueued:
 		return structs.NewReason("scheduler.refused_state", "state", subjob.State)
-	case len(subjob.Pending) > 0:
+	case subjob.Held():
 		return structs.NewReason("scheduler.refused_pending")
 	case gang.Attempt != subjob.NextAttempt():
 		return structs.NewReason("scheduler.refused_attempt", "attempt", gang.Attempt, "next", subjob.NextAttempt())

@@ -363,7 +363,9 @@ class Bar(_Bar, total=False):
 
 
 class Batch(TypedDict, total=False):
+    array: str  # numbers of the subjobs, such as `0-99:2`
     count: int  # number of equal subjobs; `NOMADLIKE_SUBJOB_INDEX` tells them apart
+    parallel: int  # how many subjobs may run at a time; 0 for all
     subtasks: List[BatchSubtask]  # subjobs that differ from each other, in order
 
 
@@ -1605,6 +1607,7 @@ class Job(TypedDict, total=False):
     stop_grace: str  # time from SIGTERM to SIGKILL when the job is stopped; a span of time, such as 1h30m
     submitted_at: str  # when the job was submitted, by the server's clock
     supports: Supports  # what may be done to the job while it runs; absent for everything
+    sweep: Sweep  # trials of one command with different values of parameters
     tags: List[str]  # tags by which people find the job
     task: Task  # process or container of every rank
     tensorboard: Tensorboard  # a TensorBoard for a directory; not available yet
@@ -2706,6 +2709,15 @@ OutputKeep = TypedDict(
 )
 
 
+class ParallelRequest(TypedDict, total=False):
+    parallel: int  # how many subjobs may run at a time; 0 for all
+
+
+class ParamValue(TypedDict):
+    name: str  # name of the parameter
+    value: str  # its value, as the command has it
+
+
 class _PasswordChanged(TypedDict):
     index: int  # the vendor's number of the card on its node, from 0; may change at a reboot
 
@@ -3703,6 +3715,7 @@ class Subjob(_Subjob, total=False):
     started_at: str  # when all ranks ran for the first time; absent before
     stop_by: str  # who asked for the stop; absent for nobody
     stop_intended: JobState  # state that it takes when stopping is over; absent while it is not stopping
+    turn: bool  # whether it waits until others of its job have ended
     wait: WaitReason  # why it is still queued; absent when not told
 
 
@@ -3719,6 +3732,26 @@ class Supports(TypedDict, total=False):
     pause: bool  # whether it can be paused; absent for yes
     resume: bool  # whether another job may resume from what it saved; absent for yes
     throttle: bool  # whether it can be throttled; absent for yes
+
+
+class Sweep(TypedDict, total=False):
+    args: str  # how values are added to the command: `flags`, `hydra` or `json`
+    goal: str  # `minimize` or `maximize`
+    max_trials: int  # how many trials there are at most; of a grid 0 for all combinations
+    method: str  # `grid`, `random` or `asha`
+    metric: str  # metric that trials are ordered by
+    parallel: int  # how many trials may run at a time; 0 for all
+    params: Optional[List[SweepParam]]  # parameters
+    seed: int  # what is drawn from
+
+
+class SweepParam(TypedDict, total=False):
+    count: int  # how many values a grid takes of a range
+    double: List[str]  # two ends of a range of numbers
+    int: List[str]  # two ends of a range of whole numbers
+    log: List[str]  # two ends of a range that is spread over orders of magnitude
+    name: str  # name of the parameter
+    values: List[str]  # the values that it may have
 
 
 class _TableColumn(TypedDict):
@@ -3893,6 +3926,34 @@ class TokenRequest(TypedDict, total=False):
     ttl: str  # how long it lives; 0 for without end; a span of time, such as 1h30m
     user: str  # user that its holder is
     verbs: List[str]  # verbs that it is good for; none for all that its role gives
+
+
+class _Trial(TypedDict):
+    state: JobState  # state of the subjob
+    subjob: int  # number of the subjob, from 0
+
+
+class Trial(_Trial, total=False):
+    attempt: int  # number of its newest attempt
+    exit_code: int  # exit code of that
+    finished_at: str  # when it ended
+    metric: MetricResult  # where the metric stands, by the nodes
+    name: str  # its values, the name of its subtask, or its number in the array
+    params: List[ParamValue]  # values of its parameters
+    started_at: str  # when it ran first
+    turn: bool  # whether it waits for its turn
+
+
+class _TrialList(TypedDict):
+    trials: Optional[List[Trial]]  # trials, best first; those without the metric behind, by number
+
+
+class TrialList(_TrialList, total=False):
+    away: List[str]  # nodes that did not answer
+    goal: str  # `minimize` or `maximize`
+    left_out: int  # trials whose metric was not asked for, because there are too many
+    metric: str  # metric that they are ordered by
+    waiting: int  # how many of them wait for their turn
 
 
 class _Usage(TypedDict):

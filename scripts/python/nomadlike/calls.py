@@ -559,6 +559,10 @@ class Calls:
         """Give a queued job another place within its tier."""
         return cast("bodies.Changed", self._call("POST", "/v1/jobs/" + quote(id, safe="") + "/move", body=body))
 
+    def jobs_parallel(self, id: str, body: bodies.ParallelRequest) -> bodies.Changed:
+        """Change how many subjobs of a batch or a sweep run at a time; what runs goes on."""
+        return cast("bodies.Changed", self._call("PUT", "/v1/jobs/" + quote(id, safe="") + "/parallel", body=body))
+
     def jobs_parse(self, body: bodies.JobRequest) -> bodies.JobParsed:
         """Turn a job file into a job."""
         return cast("bodies.JobParsed", self._call("POST", "/v1/jobs/parse", body=body, safe=True))
@@ -640,6 +644,13 @@ class Calls:
     def jobs_time_limit(self, id: str, body: bodies.TimeLimitRequest) -> bodies.Changed:
         """Change how long a job may run, also while it runs."""
         return cast("bodies.Changed", self._call("PUT", "/v1/jobs/" + quote(id, safe="") + "/time-limit", body=body))
+
+    def jobs_trials(self, id: str, *, metric: Optional[str] = None) -> bodies.TrialList:
+        """The trials of a sweep, or the subjobs of a batch, best first.
+
+        metric: order by this metric instead of the one that the sweep names
+        """
+        return cast("bodies.TrialList", self._call("GET", "/v1/jobs/" + quote(id, safe="") + "/trials", query={"metric": metric}, safe=True))
 
     def jobs_validate(self, body: bodies.JobRequest) -> bodies.JobValidated:
         """Check a job without submitting it; lists every problem."""

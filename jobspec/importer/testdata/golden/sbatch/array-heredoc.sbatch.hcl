@@ -1,8 +1,5 @@
 # From array-heredoc.sbatch, a batch script of Slurm, by nomadlike job import. Read it before you run it.
 #
-# Changed:
-#   line 2: --array=1-10  subjobs count from 0; the script has its index in SLURM_ARRAY_TASK_ID as before
-#
 # To look at:
 #   Slurm starts in the directory of submission, on a shared file system. workdir = "." sends the files beside this job
 #       file along; what the script writes there stays on its node: name an output, or use a shared path with dir in
@@ -17,7 +14,7 @@ job "array-heredoc" {
   workdir    = "."
 
   batch {
-    count = 10 # line 2: --array=1-10
+    array = "1-10" # line 2: --array=1-10
   }
 
   resources {
@@ -29,7 +26,7 @@ job "array-heredoc" {
     # line 5: the script from here on
     command = <<SCRIPT
 bash -c '
-export SLURM_ARRAY_TASK_ID=$((NOMADLIKE_SUBJOB_INDEX + 1))
+export SLURM_ARRAY_TASK_ID=$NOMADLIKE_ARRAY_ID
 python - <<'\''PY'\''
 import os
 print("task", os.environ["SLURM_ARRAY_TASK_ID"], "of job", os.environ["SLURM_JOB_ID"])

@@ -1,8 +1,5 @@
 # From array-holes.sbatch, a batch script of Slurm, by nomadlike job import. Read it before you run it.
 #
-# Changed:
-#   line 2: -a 0,6,16-18  subjobs count from 0; the script has its index in SLURM_ARRAY_TASK_ID as before
-#
 # To look at:
 #   Slurm starts in the directory of submission, on a shared file system. workdir = "." sends the files beside this job
 #       file along; what the script writes there stays on its node: name an output, or use a shared path with dir in
@@ -16,7 +13,7 @@ job "array-holes" {
   workdir    = "."
 
   batch {
-    count = 5 # line 2: -a 0,6,16-18
+    array = "0,6,16-18" # line 2: -a 0,6,16-18
   }
 
   resources {
@@ -28,7 +25,7 @@ job "array-holes" {
     # line 5: the script from here on
     command = <<SCRIPT
 bash -c '
-export SLURM_ARRAY_TASK_ID=$(echo 0 6 16 17 18 | cut -d" " -f$((NOMADLIKE_SUBJOB_INDEX + 1)))
+export SLURM_ARRAY_TASK_ID=$NOMADLIKE_ARRAY_ID
 FILES=(data/*.csv)
 python process.py "$${FILES[$SLURM_ARRAY_TASK_ID]}"
 '

@@ -1,7 +1,6 @@
 # From array-step.sbatch, a batch script of Slurm, by nomadlike job import. Read it before you run it.
 #
 # Changed:
-#   line 2: --array=1-21:4  subjobs count from 0; the script has its index in SLURM_ARRAY_TASK_ID as before
 #   line 6: $SLURM_ARRAY_TASK_COUNT  is $NOMADLIKE_SUBJOB_COUNT
 #   line 6: $SLURM_ARRAY_TASK_MAX  21, set in front of the script and not exported
 #
@@ -18,7 +17,7 @@ job "array-step" {
   workdir    = "."
 
   batch {
-    count = 6 # line 2: --array=1-21:4
+    array = "1-21:4" # line 2: --array=1-21:4
   }
 
   resources {
@@ -31,7 +30,7 @@ job "array-step" {
     command = <<SCRIPT
 sh -c '
 SLURM_ARRAY_TASK_MAX=21
-export SLURM_ARRAY_TASK_ID=$((NOMADLIKE_SUBJOB_INDEX * 4 + 1))
+export SLURM_ARRAY_TASK_ID=$NOMADLIKE_ARRAY_ID
 LR=$(sed -n "$${SLURM_ARRAY_TASK_ID}p" rates.txt)
 ./fit --rate "$LR" --of $NOMADLIKE_SUBJOB_COUNT --last $SLURM_ARRAY_TASK_MAX
 '

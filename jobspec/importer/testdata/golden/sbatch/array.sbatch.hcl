@@ -1,10 +1,6 @@
 # From array.sbatch, a batch script of Slurm, by nomadlike job import. Read it before you run it.
 #
-# Not kept:
-#   line 3: --array=0-99%10  how many run at a time is not bounded (here 10); a quota of the project does it
-#
 # Changed:
-#   line 3: --array=0-99%10  subjobs count from 0; the script has its index in SLURM_ARRAY_TASK_ID as before
 #   line 8: --output=out/%A_%a.out  logs are kept by the cluster, by rank and attempt: nomadlike job logs sweep. For
 #       the file as well: exec > >(tee -a "out/${NOMADLIKE_JOB_ID}_${SLURM_ARRAY_TASK_ID}.out") 2>&1
 #
@@ -21,7 +17,7 @@ job "sweep" {          # line 2: --job-name=sweep
   workdir    = "."
 
   batch {
-    count = 100 # line 3: --array=0-99%10
+    array = "0-99%10" # line 3: --array=0-99%10
   }
 
   resources {
@@ -37,7 +33,7 @@ job "sweep" {          # line 2: --job-name=sweep
     # line 10: the script from here on
     command = <<SCRIPT
 bash -c '
-export SLURM_ARRAY_TASK_ID=$NOMADLIKE_SUBJOB_INDEX
+export SLURM_ARRAY_TASK_ID=$NOMADLIKE_ARRAY_ID
 python train.py --seed $SLURM_ARRAY_TASK_ID
 '
 SCRIPT

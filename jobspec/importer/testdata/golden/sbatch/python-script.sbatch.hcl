@@ -16,7 +16,7 @@ job "py" {             # line 2: --job-name=py
   workdir    = "."
 
   batch {
-    count = 4 # line 5: --array=0-3
+    array = "0-3" # line 5: --array=0-3
   }
 
   resources {
@@ -27,7 +27,7 @@ job "py" {             # line 2: --job-name=py
   task {
     # line 5: --array=0-3
     env = {
-      SLURM_ARRAY_TASK_ID = "$NOMADLIKE_SUBJOB_INDEX"
+      SLURM_ARRAY_TASK_ID = "$NOMADLIKE_ARRAY_ID"
     }
     # line 6: the script from here on
     command = <<SCRIPT
