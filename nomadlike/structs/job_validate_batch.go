@@ -203,7 +203,8 @@ func (v *validator) sweepValues(s *Sweep, p *SweepParam, path string) {
 		return
 	}
 	at := path + "." + forms[0]
-	low, high, numbers := numberEnds([]string{"", ""})
+	var low, high float64
+	numbers := false
 	switch {
 	case len(p.Int) > 0:
 		first, last, whole := wholeEnds(p.Int)

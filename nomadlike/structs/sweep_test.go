@@ -2,6 +2,7 @@ package structs
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -44,8 +45,10 @@ func TestGrid(t *testing.T) {
 func TestRandom(t *testing.T) {
 	const trials = 4000
 	sweep := &Sweep{Method: SweepRandom, MaxTrials: trials, Seed: 1, Params: []SweepParam{
-		{Name: "opt", Values: []string{"adam", "sgd"}}, {Name: "n", Int: []string{"1", "4"}},
-		{Name: "d", Double: []string{"0", "1"}}, {Name: "lr", Log: []string{"1e-5", "1e-1"}},
+		{Name: "opt", Values: []string{"adam", "sgd"}},
+		{Name: "n", Int: []string{"1", "4"}},
+		{Name: "d", Double: []string{"0", "1"}},
+		{Name: "lr", Log: []string{"1e-5", "1e-1"}},
 	}}
 	counts, small, half := map[string]int{}, 0, 0
 	for index := range trials {
@@ -184,7 +187,7 @@ func TestArray(t *testing.T) {
 		"0-3%2%2": "job.array.bound", "99999999999": "job.array.part", "1,,2": "job.array.part", strings.Repeat("1,", 4000): "job.array.long",
 	} {
 		_, err := ParseArray(text)
-		if refused, ok := err.(*Error); !ok || refused.ID != want {
+		if refused := new(Error); !errors.As(err, &refused) || refused.ID != want {
 			t.Errorf("%.20s: %v, want %s", text, err, want)
 		}
 	}
