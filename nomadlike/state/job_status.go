@@ -12,7 +12,7 @@ type JobStatus struct {
 	FinishedAt  structs.UnixNano `json:"finished_at,omitempty"`
 	ExitCode    int              `json:"exit_code"`                  // of the lowest subjob that ended without success, else 0
 	ExitOf      int              `json:"exit_of"`                    // that subjob, or -1
-	Turns       int              `json:"turns,omitempty" since:"53"` // queued subjobs that wait for their turn
+	Turns       int              `json:"turns,omitempty" since:"55"` // queued subjobs that wait for their turn
 	CreateIndex uint64           `json:"create_index"`
 	ModifyIndex uint64           `json:"modify_index"`
 }

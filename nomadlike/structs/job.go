@@ -54,7 +54,7 @@ type Job struct {
 	ExpectedRuntime Duration          `json:"expected_runtime,omitempty"`
 	Nodes           int               `json:"nodes"`
 	Batch           *Batch            `json:"batch,omitempty"`
-	Sweep           *Sweep            `json:"sweep,omitempty" since:"53"` // nil: no trials
+	Sweep           *Sweep            `json:"sweep,omitempty" since:"55"` // nil: no trials
 	Distributed     Distributed       `json:"distributed"`
 	Resources       []Resources       `json:"resources"` // equal alternatives; the first that can start wins
 	Placement       Placement         `json:"placement,omitzero"`
@@ -125,10 +125,10 @@ type Batch struct {
 	Count    int            `json:"count,omitempty"`    // N equal sub-jobs, told apart by an index
 	Subtasks []BatchSubtask `json:"subtasks,omitempty"` // different sub-jobs, in order
 	// Array numbers the sub-jobs as ParseArray reads it; Count is how many it has.
-	Array string `json:"array,omitempty" since:"53"`
+	Array string `json:"array,omitempty" since:"55"`
 	// Parallel is how many may be placed, or wait for a place, at a time; 0: all. It may be
 	// changed while the job lives, see JobParallel.
-	Parallel int `json:"parallel,omitempty" since:"53"`
+	Parallel int `json:"parallel,omitempty" since:"55"`
 }
 
 // BatchSubtask is one of the different sub-jobs of a batch.

@@ -161,7 +161,7 @@ type Subjob struct {
 	Pending []string `json:"pending,omitempty" since:"52"`
 	// Turn: it waits until others of its job have ended, because no more than
 	// Job.Parallel may be placed at a time.
-	Turn        bool   `json:"turn,omitempty" since:"53"`
+	Turn        bool   `json:"turn,omitempty" since:"55"`
 	CreateIndex uint64 `json:"create_index"`
 	ModifyIndex uint64 `json:"modify_index"`
 }

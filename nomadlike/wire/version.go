@@ -62,9 +62,9 @@ package wire
 //	51  2026-11-27  subjobs of a batch make a version each of what they write: OutputKeep.Apart, DataOrigin.Apart
 //	52  2026-11-28  jobs that wait for others and for times, and numbers of jobs: Job.After, Job.Begin, Job.Deadline, Job.MaxQueueTime, Job.Number,
 //	                JobSubmit.Numbered, JobLimits.Queued, Subjob.Pending
-//	53  2026-11-28  sweeps, arrays, and how many subjobs run at a time: command 75, Job.Sweep, Batch.Array, Batch.Parallel, Subjob.Turn
 //	54  2026-11-28  servers give each other rows of the history: Server.History
-const ProtocolVersion = 54
+//	55  2026-11-28  sweeps, arrays, and how many subjobs run at a time: command 75, Job.Sweep, Batch.Array, Batch.Parallel, Subjob.Turn
+const ProtocolVersion = 55
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -108,6 +108,6 @@ const (
 	ProtocolTemplates    = 50 // CommandTemplatePut, CommandTemplateDelete, RestTemplate
 	ProtocolHistory      = 54 // Server.History
 	ProtocolAfter        = 52 // Job.After, Job.Begin, Job.Deadline, Job.MaxQueueTime, JobSubmit.Numbered, JobLimits.Queued
-	ProtocolSweeps       = 53 // Job.Sweep, Batch.Array, Batch.Parallel, CommandJobParallel
+	ProtocolSweeps       = 55 // Job.Sweep, Batch.Array, Batch.Parallel, CommandJobParallel
 	ProtocolImages       = 42 // CommandImagePut, CommandImageTold, Node.Images, Node.Image
 )
