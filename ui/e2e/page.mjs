@@ -58,14 +58,53 @@ async function settled(page) {
   await page.waitForFunction(() => document.getAnimations().every((one) => !(one instanceof CSSTransition) || one.playState !== 'running'))
 }
 
+// The contrast of a text follows from the styles of it and of what it lies in: of texts
+// that share all of these one is looked at. That is most of what axe costs.
+const oneOfEach = () => {
+  const chains = new Map()
+  const chainOf = (element) => {
+    if (!element) return ''
+    if (!chains.has(element)) {
+      const s = getComputedStyle(element)
+      const pseudo = ['::before', '::after'].map((part) => getComputedStyle(element, part)).map((p) => (p.content === 'none' ? '' : p.backgroundColor + p.position))
+      chains.set(element, [chainOf(element.parentElement), s.color, s.backgroundColor, s.backgroundImage, s.opacity, s.fontSize, s.fontWeight, s.textShadow, s.position, s.filter, s.mixBlendMode, ...pseudo].join('|'))
+    }
+    return chains.get(element)
+  }
+  const seen = new Set()
+  for (const element of document.querySelectorAll('body *')) {
+    const speaks = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim()) || 'value' in element
+    const chain = speaks && element.checkVisibility({ visibilityProperty: true }) ? chainOf(element) + (element.disabled ? '|off' : '') : ''
+    element.toggleAttribute('data-contrast', chain !== '' && !seen.has(chain))
+    seen.add(chain)
+  }
+}
+
 async function inspect(page, name, whole = false) {
   await settled(page)
   if (options.shots) await page.screenshot({ path: join(options.shots, name + '.png'), fullPage: whole })
-  await page.evaluate(axe)
-  const result = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'], preload: false }))
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe)
+  await page.evaluate(oneOfEach)
+  const result = await page.evaluate(() => {
+    globalThis.axe.configure({ rules: [{ id: 'color-contrast', selector: '[data-contrast]' }] })
+    return globalThis.axe.run(document, { resultTypes: ['violations'], preload: false })
+  })
   for (const violation of result.violations) {
     failures.push(`${name}: ${violation.id}: ${violation.help}\n` + violation.nodes.slice(0, 4).map((n) => `    ${n.target.join(' ')}  ${n.html.slice(0, 160)}\n    ${n.failureSummary?.split('\n').slice(1, 2).join(' ')}`).join('\n'))
   }
+}
+
+// inspects makes sure that inspect finds what it is there for, also where many texts look alike.
+async function inspects(browser) {
+  const context = await browser.newContext()
+  const page = await context.newPage()
+  const rows = (color) => Array.from({ length: 20 }, (_, i) => `<p style="color: ${color}">line ${i}</p>`).join('')
+  for (const [body, found] of [[rows('#000'), 0], [rows('#000') + rows('#bbb'), 1], [rows('#000') + `<div style="background: #222">${rows('#000')}</div>`, 1], ['<input value="x">', 1]]) {
+    await page.setContent(`<!doctype html><html lang="en"><title>t</title><body><main><h1>t</h1>${body}</main>`)
+    await inspect(page, 'inspects')
+    assert.equal(failures.splice(0).length, found, 'what inspect finds in ' + body.slice(-60))
+  }
+  await context.close()
 }
 
 async function day(browser, agent, token, lang, dark) {
@@ -342,6 +381,7 @@ let failed = false
 try {
   if (options.only && !parts[options.only]) throw new Error(`--only ${options.only}: the parts are ${Object.keys(parts).join(', ')}`)
   const token = await agent.secret('admin', 'ada')
+  await inspects(browser)
   for (const name of options.only ? [options.only] : Object.keys(parts)) {
     const begun = performance.now()
     try {
