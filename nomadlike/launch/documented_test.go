@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"maps"
 	"os"
 	"regexp"
 	"strings"
@@ -41,12 +42,15 @@ func TestDocumentedVariablesAreThere(t *testing.T) {
 					mode = of
 				}
 			}
-			out := documentedRank(t, mode)
+			out := documentedRank(t, mode, func(job *structs.Job) {
+				job.Sweep = &structs.Sweep{Method: structs.SweepGrid, Params: []structs.SweepParam{{Name: "lr", Values: []string{"0.1"}}}}
+			})
+			array := documentedRank(t, mode, func(job *structs.Job) { job.Batch = &structs.Batch{Count: 1, Array: "7"} })
 			for _, match := range name.FindAllStringSubmatch(cell, -1) {
 				wanted, prefix := strings.CutSuffix(strings.TrimSuffix(match[1], "<name>"), "*")
 				prefix = prefix || strings.HasSuffix(match[1], "<name>")
 				there := false
-				for has, value := range out.Env {
+				for has, value := range joined(out.Env, array.Env) {
 					there = there || value != "" && (has == wanted || prefix && strings.HasPrefix(has, wanted))
 				}
 				if seen++; !there {
@@ -60,13 +64,20 @@ func TestDocumentedVariablesAreThere(t *testing.T) {
 	}
 }
 
+func joined(a, b map[string]string) map[string]string {
+	all := maps.Clone(b)
+	maps.Copy(all, a)
+	return all
+}
+
 // documentedRank is rank 1 of two of a job that asks for everything.
-func documentedRank(t *testing.T, mode structs.Mode) Launch {
+func documentedRank(t *testing.T, mode structs.Mode, more func(*structs.Job)) Launch {
 	t.Helper()
 	job := &structs.Job{
 		ID: "j", Name: "doc", Project: "default", Nodes: 2, Distributed: structs.Distributed{Mode: mode},
 		Task: structs.Task{Driver: structs.DriverExec, Command: "python3 train.py"}, Resources: []structs.Resources{{CPU: 1}}, Workdir: &structs.Workdir{Source: "."},
 	}
+	more(job)
 	members := []structs.Member{
 		{Name: "doc-1-0", Addr: "192.0.2.1", NodeName: "a", Ports: map[string]int{structs.MasterPortName: 20001, "http": 20002}},
 		{Rank: 1, Name: "doc-1-1", Addr: "192.0.2.2", NodeName: "b", Ports: map[string]int{structs.MasterPortName: 20001, "http": 20002}},

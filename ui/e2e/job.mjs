@@ -10,8 +10,8 @@ import { startAgent } from './agent.mjs'
 import { cards, signedIn } from './views.mjs'
 
 const words = {
-  en: { keys: 'Key figures', faults: 'Faults', noticed: 'Noticed', step: 'First step', cause: 'Why it failed', differs: 'What differs from', forecast: 'Forecast', held: 'Held by', again: 'Submit again', apply: 'Apply', dialog: /Submit again|Priority/, cancel: 'Cancel', curves: 'Curves', logs: 'Logs', time: /^Time/, lines: 'Lines at that time', rank: 'Rank 0', timeline: 'Timeline', waits: /Queued for/ },
-  zh: { keys: '关键指标', faults: '故障经过', noticed: '发现', step: '第一步', cause: '失败原因', differs: '与成功的任务相比有何不同', forecast: '排队预测', held: '占用者', again: '重新提交', apply: '采用', dialog: /重新提交|优先级/, cancel: '取消', curves: '曲线', logs: '日志', time: /^时间/, lines: '该时刻的日志', rank: 'rank 0', timeline: '时间线', waits: /已排队/ },
+  en: { trials: 'Trials', keys: 'Key figures', faults: 'Faults', noticed: 'Noticed', step: 'First step', cause: 'Why it failed', differs: 'What differs from', forecast: 'Forecast', held: 'Held by', again: 'Submit again', apply: 'Apply', dialog: /Submit again|Priority/, cancel: 'Cancel', curves: 'Curves', logs: 'Logs', time: /^Time/, lines: 'Lines at that time', rank: 'Rank 0', timeline: 'Timeline', waits: /Queued for/ },
+  zh: { trials: '各次试验', keys: '关键指标', faults: '故障经过', noticed: '发现', step: '第一步', cause: '失败原因', differs: '与成功的任务相比有何不同', forecast: '排队预测', held: '占用者', again: '重新提交', apply: '采用', dialog: /重新提交|优先级/, cancel: '取消', curves: '曲线', logs: '日志', time: /^时间/, lines: '该时刻的日志', rank: 'rank 0', timeline: '时间线', waits: /已排队/ },
 }
 
 const file = (name, { count = 1, command, more = '', task = '' }) => `job "${name}" {
@@ -47,6 +47,9 @@ export async function job(browser, binary, inspect) {
     await run('trains', { count: 6, command: trains, more: 'preemptible = true\n  checkpoint {\n    max_resumes = 3\n  }' }, '-detach')
     await run('resnet-1', { command: 'echo well', task: 'env = { BATCH_SIZE = "256" }' }, '-wait')
     await run('resnet-2', { command: `bash -c 'for i in $(seq 1 20); do echo step $i >&2; done; echo \\"Traceback (most recent call last):\\" >&2; echo \\"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB.\\" >&2; exit 1'`, task: 'env = { BATCH_SIZE = "320" }' }, '-wait')
+    const sweep = join(agent.place, 'tune.hcl')
+    writeFileSync(sweep, file('tune', { command: "bash -c 'for i in 1 2; do echo step=$i loss=$NOMADLIKE_PARAM_LR; done'", more: 'sweep "grid" {\n    param "lr" {\n      values = [0.5, 0.25]\n    }\n    param "opt" {\n      values = ["adam", "sgd"]\n    }\n    parallel = 1\n    metric = "loss"\n  }' }))
+    await agent.cli('job', 'run', '-wait', sweep)
     await run('waits', { count: 4, command: 'sleep 600' }, '-detach')
     for (const lang of ['en', 'zh']) {
       const { page, context } = await signedIn(browser, agent, token, lang, '/jobs/trains')
@@ -105,6 +108,19 @@ export async function job(browser, binary, inspect) {
         await page.getByRole('dialog').waitFor({ state: 'detached' })
         await page.locator('.tag.state-queued').first().waitFor()
       }
+
+      // The trials of a sweep, best first, and one of them.
+      await page.goto(`${agent.address}/jobs/tune`)
+      const trials = page.getByRole('region', { name: w.trials, exact: true })
+      await trials.getByRole('row').nth(1).getByText('0.25').first().waitFor()
+      assert.deepEqual(await trials.getByRole('row').evaluateAll((rows) => rows.slice(1).map((row) => row.cells[0].innerText)), ['2', '3', '0', '1'], 'the best trial is first')
+      await trials.locator('svg').first().waitFor()
+      await inspect(page, `${lang}-job-trials`, true)
+      await trials.getByRole('link', { name: '3', exact: true }).click()
+      await page.waitForURL(/subjob=3/)
+      await page.setViewportSize({ width: 390, height: 1000 })
+      await inspect(page, `${lang}-job-trials-390`, true)
+      await page.setViewportSize({ width: 1440, height: 1000 })
 
       // One moment for curves, use and lines: by the pointer and by keys.
       await page.goto(`${agent.address}/jobs/trains/curves`)

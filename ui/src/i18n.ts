@@ -12,9 +12,10 @@ const kept = 'nomadlike.language'
 // The page's own words, and the catalogue of the servers' reasons and events,
 // which come as ids with parameters. Only the language in use is loaded, and of the
 // catalogue what lists of jobs and nodes say; the rest comes with other pages, or
-// when something of it is to be read.
+// when something of it is to be read, and what is wrong with job files where they are written.
 const pageTexts = { zh: () => import('./locales/zh.json'), en: () => import('./locales/en.json') }
 const catalogues = { zh: () => import('./catalogue.zh'), en: () => import('./catalogue.en') }
+const files = { zh: () => import('./catalogue.zh.file'), en: () => import('./catalogue.en.file') }
 const rests = { zh: () => import('./catalogue.zh.rest'), en: () => import('./catalogue.en.rest') }
 
 // The words of pages that few open come with them.
@@ -49,7 +50,7 @@ export async function withTexts(...parts: Part[]) {
     opened.add(part)
     again(partTexts[part][currentLanguage()]).catch(() => {}) // on its way meanwhile; it is asked for again below
   }
-  const rest = loadRest()
+  const rest = Promise.all([loadRest(), parts.includes('create') ? loadFile() : undefined])
   if (!i18next.isInitialized) await beginning
   await Promise.all([rest, ...all.map((part) => loadPart(part, i18next.language as Language))])
 }
@@ -73,10 +74,28 @@ function loadRest(): Promise<void> {
   }))
 }
 
+// The same of what is wrong with job files.
+let filed = true
+let filing: Promise<void> | undefined
+
+function loadFile(): Promise<void> {
+  if (filed) return Promise.resolve()
+  const language = currentLanguage()
+  return (filing ??= again(files[language]).catch(() => undefined).then((file) => {
+    if (language !== currentLanguage()) return
+    filed = true
+    Object.assign(catalogue, file?.default)
+    i18next.emit('catalogue')
+  }))
+}
+
 // textOf is the text of an id; '…' while it may be in what is on its way.
 function textOf(id: string): string | undefined {
-  if (id in catalogue || whole) return catalogue[id]
+  if (id in catalogue) return catalogue[id]
+  const ofJobs = /^job(spec)?\./.test(id)
+  if (whole && (filed || !ofJobs)) return undefined
   void loadRest()
+  if (ofJobs) void loadFile()
   return '…'
 }
 
@@ -97,9 +116,9 @@ async function load(language: Language) {
   const [texts, reasons] = await Promise.all([again(pageTexts[language]), again(catalogues[language])])
   await Promise.all([...opened].map((part) => loadPart(part, language)))
   catalogue = { ...reasons.default }
-  whole = false
-  coming = undefined
-  if (opened.size) await loadRest()
+  whole = filed = false
+  coming = filing = undefined
+  if (opened.size) await Promise.all([loadRest(), opened.has('create') ? loadFile() : undefined])
   i18next.addResourceBundle(language, 'translation', texts.default, true, true)
   document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en'
   speak(language === 'zh' ? 'zh-CN' : 'en')
@@ -199,5 +218,5 @@ function spoken({ id, params = {} }: Reason): Record<string, string> {
 // setCatalogue replaces the catalogue; tests use it.
 export function setCatalogue(texts: Record<string, string>) {
   catalogue = texts
-  whole = true
+  whole = filed = true
 }

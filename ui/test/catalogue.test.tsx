@@ -2,6 +2,7 @@ import { render, screen } from '@testing-library/react'
 import { useTranslation } from 'react-i18next'
 import { expect, test } from 'vitest'
 import first from '../src/catalogue.en'
+import file from '../src/catalogue.en.file'
 import rest from '../src/catalogue.en.rest'
 import { causeText, chooseLanguage, reasonText, startLanguage } from '../src/i18n'
 
@@ -13,7 +14,8 @@ function Says({ id }: { id: string }) {
 
 test('the first part of the catalogue is asked for alone, and the rest when it is to be read', async () => {
   expect(Object.keys(first).filter((id) => id in rest)).toEqual([])
-  expect(Object.keys({ ...first, ...rest }).filter((id) => id.endsWith('.hint'))).toEqual([])
+  expect(Object.keys(file).filter((id) => id in first || id in rest || !/^job(spec)?\./.test(id))).toEqual([])
+  expect(Object.keys({ ...first, ...rest, ...file }).filter((id) => id.endsWith('.hint'))).toEqual([])
   localStorage.setItem('nomadlike.language', 'en')
   await startLanguage()
   render(<><Says id="reason.node_lost" /><Says id="event.node.lost" /><Says id="nobody.knows" /></>)
@@ -21,6 +23,9 @@ test('the first part of the catalogue is asked for alone, and the rest when it i
   expect(screen.getAllByText('…')).toHaveLength(2)
   await screen.findByText(rest['event.node.lost']!.replace('{node}', 'a1'), {}, { timeout: 20_000 })
   screen.getByText('nobody.knows event=7 node=a1')
+  expect(causeText('jobspec.job_missing')).toBe('…')
+  await expect.poll(() => causeText('jobspec.job_missing')).toBe(file['jobspec.job_missing'])
+  expect(causeText('jobspec.nobody')).toBe('jobspec.nobody')
 
   await chooseLanguage('zh')
   expect(causeText('state.job_unknown')).toBe('…')

@@ -19,7 +19,7 @@ function keys(tree: object, prefix = ''): [string, string][] {
 
 const catalogue = (language: Language): Record<string, string> => {
   const folder = join(__dirname, '../../internal/messages', language)
-  const areas = ['', '.rest'].flatMap((half) => /'[^']*\{([a-z,]+)\}\.json'/.exec(readFileSync(join(__dirname, `../src/catalogue.${language}${half}.ts`), 'utf8'))![1]!.split(','))
+  const areas = ['', '.rest'].flatMap((half) => /'[^']*\{([a-z,]+)\}\.json'/.exec(readFileSync(join(__dirname, `../src/catalogue.${language}${half}.ts`), 'utf8'))![1]!.split(',')).concat('jobspec') // of job files
   return Object.assign({}, ...readdirSync(folder).filter((name) => areas.includes(name.replace('.json', ''))).map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')))) as Record<string, string>
 }
 

@@ -27,7 +27,7 @@ export function What() {
         <One at="priority" entry="job.priority" label={t('jobs.priority')} width={120} value={job?.priority ?? 'normal'} usual="normal" options={(['normal', 'urgent', 'critical'] as const).map((value) => ({ value: value as string, label: t('priority.' + value) }))} />
         <One at="type" entry="job.type" label={t('create.type')} value={job?.type ?? 'training'} options={[{ value: 'training', label: t('create.type_training') }, { value: 'batch', label: t('create.type_batch') }]}
           write={(value) => (value === 'batch' ? [{ at: 'type', value }, { at: 'batch.count', value: 4 }] : [{ at: 'type', value: null }, { at: 'batch#', value: null }])} />
-        {batch && <Amount at="batch.count" entry="job.batch" label={t('create.batch_count')} least={1} most={10_000} value={job?.batch?.count ?? 1} />}
+        {batch && !job?.sweep && <Amount at="batch.count" entry="job.batch" label={t('create.batch_count')} least={1} most={10_000} value={job?.batch?.count ?? 1} />}
       </div>
       <div className="form">
         <Text at="time_limit" entry="job.time_limit" label={t('job.limit')} width={90} value={limit} hint={left('time_limit') && job?.time_limit && lengthOf(job.time_limit) ? shortLimit(lengthOf(job.time_limit)) : '36h'} />

@@ -106,7 +106,7 @@ export function Checkpoints({ detail, standing }: { detail: JobDetail; standing?
             { title: t('job.saved_at'), width: 150, cell: (c) => dateTime(c.saved_at, true) },
             { title: t('jobs.attempt'), width: 80, cell: (c) => c.attempt },
             { title: t('job.rank'), width: 70, cell: (c) => c.rank },
-            { title: <span className="hidden">{t('job.resume_from')}</span>, width: 150, cell: (c) => ended && mayResume && !detail.job.batch && (c === list[0] || c.step) && <Button small onClick={() => void go(`/jobs/new?clone=${part(id)}&resume=${part(id)}${c === list[0] ? '' : `&step=${c.step}`}`)}>{t('job.resume_from')}</Button> },
+            { title: <span className="hidden">{t('job.resume_from')}</span>, width: 150, cell: (c) => ended && mayResume && detail.job.type !== 'batch' && (c === list[0] || c.step) && <Button small onClick={() => void go(`/jobs/new?clone=${part(id)}&resume=${part(id)}${c === list[0] ? '' : `&step=${c.step}`}`)}>{t('job.resume_from')}</Button> },
           ]} />
           <Cli text={`nomadlike job resume ${quote(detail.job.name)}`} />
         </>

@@ -2,7 +2,9 @@ import { useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useLocation } from 'react-router'
+import { again } from '../../again'
 import { get, part } from '../../api'
+import { withTexts } from '../../i18n'
 import { ForecastCard } from '../../parts/forecast'
 import type { Ends } from '../../parts/mine'
 import { failing, Loading } from '../../parts/states'
@@ -17,6 +19,7 @@ import { History } from './story'
 import { Strip } from './strip'
 
 const LineChart = lazy(() => import('../../parts/line_chart'))
+const Trials = lazy(() => again(() => Promise.all([import('./trials'), withTexts('compare')])).then(([m]) => m))
 
 // Known is what the page of a job has read of it.
 export interface Known {
@@ -59,6 +62,7 @@ export function Overview(known: Known) {
         </Cause>
       )}
       {detail.state === 'queued' && !shared && <ForecastCard id={full} spec={detail.job} forecast={forecast} holders={forecast?.holders} subjob={subjob} ends={holderEnds} may={may} told />}
+      {detail.job.type === 'batch' && !shared && <Suspense fallback={<Loading />}><Trials id={full} detail={detail} live={live} /></Suspense>}
       <section className="card" aria-label={t('job.timeline')}><h2>{t('job.timeline')}</h2><Strip detail={detail} attempts={attempts} events={events} standing={standing} ends={ends} /></section>
       <FaultStories id={full} name={detail.job.name} subjob={subjob} enabled={!shared && faulted} />
       {open && !shared && <RankPanel key={open.id} id={id} detail={detail} alloc={open} attempt={newest} events={events} logs={logs} env={env} live={live} />}
