@@ -215,7 +215,7 @@ func slurmPattern(pattern string, array bool) (file, unknown string) {
 		case '%':
 			b.WriteByte('%')
 		case 'j', 'A':
-			b.WriteString("${NOMADLIKE_JOB_ID}")
+			b.WriteString("${NOMADLIKE_JOB_NUMBER}")
 		case 'a':
 			if array {
 				b.WriteString("${SLURM_ARRAY_TASK_ID}")

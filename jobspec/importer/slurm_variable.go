@@ -10,7 +10,7 @@ import (
 
 // slurmVariables are the variables of Slurm that have another name here.
 var slurmVariables = map[string]string{
-	"SLURM_JOB_ID": "NOMADLIKE_JOB_ID", "SLURM_JOBID": "NOMADLIKE_JOB_ID", "SLURM_ARRAY_JOB_ID": "NOMADLIKE_JOB_ID",
+	"SLURM_JOB_ID": "NOMADLIKE_JOB_NUMBER", "SLURM_JOBID": "NOMADLIKE_JOB_NUMBER", "SLURM_ARRAY_JOB_ID": "NOMADLIKE_JOB_NUMBER",
 	"SLURM_JOB_NAME": "NOMADLIKE_JOB_NAME", "SLURM_JOB_ACCOUNT": "NOMADLIKE_PROJECT",
 	"SLURM_NNODES": "NOMADLIKE_NODES", "SLURM_JOB_NUM_NODES": "NOMADLIKE_NODES", "SLURM_STEP_NUM_NODES": "NOMADLIKE_NODES",
 	"SLURM_NODEID": "NOMADLIKE_RANK", "SLURM_PROCID": "NOMADLIKE_RANK",
@@ -86,11 +86,7 @@ func (b *slurmBody) variables() {
 			}
 		case named:
 			b.script.replace(at[4], at[5], ours)
-			if ours == "NOMADLIKE_JOB_ID" {
-				b.say(changed, from, "import.slurm.variable_id")
-			} else {
-				b.say(changed, from, "import.slurm.variable_name", "name", "$"+ours)
-			}
+			b.say(changed, from, "import.slurm.variable_name", "name", "$"+ours)
 		default:
 			b.say(check, from, "import.slurm.variable_unset")
 		}

@@ -74,7 +74,7 @@ func joined(a, b map[string]string) map[string]string {
 func documentedRank(t *testing.T, mode structs.Mode, more func(*structs.Job)) Launch {
 	t.Helper()
 	job := &structs.Job{
-		ID: "j", Name: "doc", Project: "default", Nodes: 2, Distributed: structs.Distributed{Mode: mode},
+		ID: "j", Number: 7, Name: "doc", Project: "default", Nodes: 2, Distributed: structs.Distributed{Mode: mode},
 		Task: structs.Task{Driver: structs.DriverExec, Command: "python3 train.py"}, Resources: []structs.Resources{{CPU: 1}}, Workdir: &structs.Workdir{Source: "."},
 	}
 	more(job)

@@ -157,6 +157,9 @@ func (b *build) common() {
 		e.suggest(name, value)
 	}
 	e.set("NOMADLIKE_JOB_ID", b.job.ID)
+	if b.job.Number > 0 { // of protocol 52 and later
+		e.set("NOMADLIKE_JOB_NUMBER", strconv.FormatUint(b.job.Number, 10))
+	}
 	e.set("NOMADLIKE_JOB_NAME", b.job.Name)
 	e.set("NOMADLIKE_PROJECT", b.job.Project)
 	e.set("NOMADLIKE_ATTEMPT", strconv.FormatUint(a.Attempt, 10))

@@ -2,7 +2,7 @@
 #
 # Changed:
 #   line 8: --output=out/%A_%a.out  logs are kept by the cluster, by rank and attempt: nomadlike job logs sweep. For
-#       the file as well: exec > >(tee -a "out/${NOMADLIKE_JOB_ID}_${SLURM_ARRAY_TASK_ID}.out") 2>&1
+#       the file as well: exec > >(tee -a "out/${NOMADLIKE_JOB_NUMBER}_${SLURM_ARRAY_TASK_ID}.out") 2>&1
 #
 # To look at:
 #   Slurm starts in the directory of submission, on a shared file system. workdir = "." sends the files beside this job

@@ -6,7 +6,7 @@
 #       options say
 #   line 8: -C a100  taken for the model of the cards
 #   line 10: --output=%x-%j.out  logs are kept by the cluster, by rank and attempt: nomadlike job logs megatron-gpt.
-#       For the file as well: exec > >(tee -a "${NOMADLIKE_JOB_NAME}-${NOMADLIKE_JOB_ID}.out") 2>&1
+#       For the file as well: exec > >(tee -a "${NOMADLIKE_JOB_NAME}-${NOMADLIKE_JOB_NUMBER}.out") 2>&1
 #   line 14: $SLURM_NNODES  is $NOMADLIKE_NODES
 #   line 15: MASTER_ADDR=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)  NOMADLIKE_RANK_NAMES lists the
 #       nodes; their names are those of ranks, which resolve inside of the job
@@ -17,7 +17,7 @@
 #   line 20: $SLURM_PROCID  is $NOMADLIKE_RANK
 #   line 24: srun --jobid $SLURM_JOBID bash -c "$LAUNCHER $CMD" 2>&1 | tee -a main_log.txt  srun is gone: the line runs
 #       on every node by itself
-#   line 24: $SLURM_JOBID  is $NOMADLIKE_JOB_ID, which is no number
+#   line 24: $SLURM_JOBID  is $NOMADLIKE_JOB_NUMBER
 #
 # To look at:
 #   the script leaves memory to the site; 256GiB is a guess, and a task that uses more is killed

@@ -2,9 +2,9 @@
 #
 # Changed:
 #   line 7: --output=slurm-%j.out  logs are kept by the cluster, by rank and attempt: nomadlike job logs resnet. For
-#       the file as well: exec > >(tee -a "slurm-${NOMADLIKE_JOB_ID}.out") 2>&1
+#       the file as well: exec > >(tee -a "slurm-${NOMADLIKE_JOB_NUMBER}.out") 2>&1
 #   line 8: --error=slurm-%j.err  logs are kept by the cluster, by rank and attempt: nomadlike job logs resnet. For the
-#       file as well: exec > >(tee -a "slurm-${NOMADLIKE_JOB_ID}.err") 2>&1
+#       file as well: exec > >(tee -a "slurm-${NOMADLIKE_JOB_NUMBER}.err") 2>&1
 #   line 12: srun python train.py --config configs/resnet50.yaml  srun is gone: one task, which runs where the script
 #       does
 #

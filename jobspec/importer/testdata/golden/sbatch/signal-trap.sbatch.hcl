@@ -1,7 +1,7 @@
 # From signal-trap.sbatch, a batch script of Slurm, by nomadlike job import. Read it before you run it.
 #
 # Changed:
-#   line 6: $SLURM_JOB_ID  is $NOMADLIKE_JOB_ID, which is no number
+#   line 6: $SLURM_JOB_ID  is $NOMADLIKE_JOB_NUMBER
 #
 # To look at:
 #   the script leaves cores to the site; cpu = 8 is a guess
@@ -36,7 +36,7 @@ job "signal-trap" {
     # line 6: the script from here on
     command = <<SCRIPT
 bash -c '
-trap '\''echo saving; kill -USR1 $PID; scontrol requeue $NOMADLIKE_JOB_ID'\'' USR1
+trap '\''echo saving; kill -USR1 $PID; scontrol requeue $NOMADLIKE_JOB_NUMBER'\'' USR1
 python train.py &
 PID=$!
 wait $PID

@@ -2,7 +2,7 @@
 #
 # Changed:
 #   line 4: --time=30  a bare number of Slurm counts in minutes
-#   line 8: $SLURM_JOB_ID  is $NOMADLIKE_JOB_ID, which is no number
+#   line 8: $SLURM_JOB_ID  is $NOMADLIKE_JOB_NUMBER
 #   line 9: $SLURM_GPUS_ON_NODE  0, set in front of the script and not exported
 #   line 9: $SLURM_CPUS_ON_NODE  1, set in front of the script and not exported
 #
@@ -40,7 +40,7 @@ SLURM_CPUS_ON_NODE=1
 squeue --me
 ID=$(sbatch --parsable next.sbatch)
 sbatch --dependency=afterok:$ID last.sbatch
-sacct -j $NOMADLIKE_JOB_ID -o JobID,State
+sacct -j $NOMADLIKE_JOB_NUMBER -o JobID,State
 echo "$SLURM_CLUSTER_NAME $SLURM_GPUS_ON_NODE $SLURM_CPUS_ON_NODE"
 '
 SCRIPT

@@ -12,7 +12,7 @@
 #   line 4: --ntasks-per-node=1  tasks of a node: 1; what they are here, the distributed block and the launcher's
 #       options say
 #   line 11: --output=logs/%x-%j.out  logs are kept by the cluster, by rank and attempt: nomadlike job logs llama-sft.
-#       For the file as well: exec > >(tee -a "logs/${NOMADLIKE_JOB_NAME}-${NOMADLIKE_JOB_ID}.out") 2>&1
+#       For the file as well: exec > >(tee -a "logs/${NOMADLIKE_JOB_NAME}-${NOMADLIKE_JOB_NUMBER}.out") 2>&1
 #   line 12: --mail-type=END,FAIL  told at the bell; with to = "NAME" at a channel of yours, of which e-mail may be
 #       one; a batch is told as one
 #   line 20: nodes=( $( scontrol show hostnames $SLURM_JOB_NODELIST ) )  NOMADLIKE_RANK_NAMES lists the nodes; their
@@ -22,8 +22,8 @@
 #       which the system knows
 #   line 22: export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  MASTER_PORT is set by the system, with a port that
 #       is free
-#   line 22: $SLURM_JOB_ID  is $NOMADLIKE_JOB_ID, which is no number
-#   line 24: $SLURM_JOB_ID  is $NOMADLIKE_JOB_ID, which is no number
+#   line 22: $SLURM_JOB_ID  is $NOMADLIKE_JOB_NUMBER
+#   line 24: $SLURM_JOB_ID  is $NOMADLIKE_JOB_NUMBER
 #   line 24: $SLURM_NNODES  is $NOMADLIKE_NODES
 #   line 26: srun --label torchrun  srun is gone: the line runs on every node by itself
 #   line 26: srun --label torchrun  --nnodes --rdzv_id --rdzv_backend --rdzv_endpoint: the launcher has them from the
@@ -78,7 +78,7 @@ nodes=( $( echo "$NOMADLIKE_RANK_NAMES" | tr , "\n" ) )
 head_node_ip=$(echo "$MASTER_ADDR")
 export MASTER_PORT=$MASTER_PORT
 export NCCL_DEBUG=INFO
-echo "job $NOMADLIKE_JOB_ID on $NOMADLIKE_NODES nodes"
+echo "job $NOMADLIKE_JOB_NUMBER on $NOMADLIKE_NODES nodes"
 
 torchrun \
     --nproc_per_node 4 \
